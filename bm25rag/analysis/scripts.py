@@ -126,7 +126,8 @@ def word_pattern(pages: frozenset[int]) -> re.Pattern[str]:
 
     A word may contain apostrophes, ampersands and full stops between its parts; hyphens, but
     not between digits; commas between digits; a full stop before a name, as in ".NET"; and the
-    signs of "C++" and "C#", after a single letter. ``tokens.split_word`` turns such words into tokens. Emoji are words.
+    signs of "C++" and "C#", after a single letter. Emoji are words. ``tokens.split_word`` turns
+    such words into tokens.
     """
     w = rf"\w{mark_ranges(pages)}"
     letter = r"[^\W\d_]"

@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 # The longest word whose terms are remembered: no language has longer ones.
 LONGEST_WORD = 100
+# What ``analyze_words`` need not leave to Python; see there.
+PAIRS, SINGLES, CLUSTERS, AS_WRITTEN = 1, 2, 4, 8
 # Characters of the two parts of a word with a hyphen that is also indexed as one. Without a limit
 # there are twice as many such terms, which queries do not ask for, and NDCG is no better.
 LONGEST_JOINED = 10
@@ -237,7 +239,8 @@ class Backend(ABC):
         unwanted: frozenset[str],
         stemmer: Callable[[], Callable[[str], str]] | None,
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
-        joins: bool,
+        runs: int = 0,
+        letters: Callable[[str], str] | None = None,
     ) -> list[str] | None:
         """Return the terms of a text in ASCII: of the words that ``find_ascii_words`` finds.
 
@@ -245,7 +248,7 @@ class Backend(ABC):
         ----------
         text
             The text.
-        known, unwanted, stemmer, analyze, joins
+        known, unwanted, stemmer, analyze, runs, letters
             As for ``analyze_words``.
 
         Returns
@@ -262,7 +265,8 @@ class Backend(ABC):
         unwanted: frozenset[str],
         stemmer: Callable[[], Callable[[str], str]] | None,
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
-        joins: bool,
+        runs: int = 0,
+        letters: Callable[[str], str] | None = None,
     ) -> list[str]:
         """Return the terms of words, one after another.
 
@@ -271,10 +275,9 @@ class Backend(ABC):
         words
             The words.
         known
-            The terms of words; takes those of new ones in ASCII, of at most ``LONGEST_WORD``
-            letters and digits, or digits with one point, and if ``joins`` of letters or digits
-            between hyphens, and of two words with a space between. Threads may share it, and
-            forget words.
+            The terms of words; takes those of new ones of at most ``LONGEST_WORD`` letters and
+            digits, all of ASCII, and of numbers with points. Threads may share it, and forget
+            words.
         unwanted
             Which of those have no term.
         stemmer
@@ -282,15 +285,20 @@ class Backend(ABC):
             each of the others; ``None``: all words are left to ``analyze``.
         analyze
             Returns the terms of all other new words.
-        joins
-            Whether words are those of questions, as people write them: a word of ASCII letters
-            and one of digits that follow one another ("type 2") have the term of both together,
-            too, and one of letters and digits ("covid19") those of its parts; unless ``stemmer``
-            is ``None``.
+        runs
+            What of scripts without spaces need not be left to it, a sum: ``PAIRS`` of characters
+            of Chinese, Japanese and Korean, and one; with the first of Han as a term
+            (``SINGLES``); ``CLUSTERS`` of Thai. With ``AS_WRITTEN`` the words are those of
+            questions as people write them: a word of ASCII letters and one of digits that follow
+            one another ("type 2") have the term of both together, too, and one of letters and
+            digits ("covid19") those of its parts; unless ``stemmer`` is ``None``.
+        letters
+            Returns the token of a word of other letters that are not all ASCII; ``None``: such
+            words are left to ``analyze``.
         """
         found = {word: terms for word in words if (terms := known.get(word)) is not None}
         found |= analyze([word for word in dict.fromkeys(words) if word not in found])
-        if not joins or stemmer is None:
+        if not runs & AS_WRITTEN or stemmer is None:
             return list(chain.from_iterable(map(found.__getitem__, words)))
         terms, former, kind = list[str](), "", 0
         for word in words:
@@ -300,6 +308,36 @@ class Backend(ABC):
                 terms.append(stemmer()(former + word) or former + word)
             former, kind = word, now
         return terms
+
+    def analyze_texts(
+        self,
+        words: list[str],
+        tokens: UInt32,
+        counts: UInt32,
+        known: dict[str, tuple[str, ...]],
+        unwanted: frozenset[str],
+        stemmer: Callable[[], Callable[[str], str]] | None,
+        analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+        runs: int = 0,
+        letters: Callable[[str], str] | None = None,
+    ) -> list[list[str]]:
+        """Return the terms of each of some texts.
+
+        Parameters
+        ----------
+        words
+            The distinct words of all.
+        tokens, counts
+            The words of the texts by their numbers, and how many each text has; see ``Scanned``.
+        known, unwanted, stemmer, analyze, runs, letters
+            As for ``analyze_words``.
+        """
+        check_array("tokens", tokens, np.uint32)
+        check_array("counts", counts, np.uint32)
+        require(least_and_most(tokens, -1)[1] < len(words), "a token is no word")
+        require(int(counts.sum(dtype=np.int64)) == len(tokens), "counts are not of the tokens")
+        how = known, unwanted, stemmer, analyze, runs, letters
+        return self._analyze_texts(words, tokens, counts, *how)
 
     def number_terms(
         self, queries: Sequence[Collection[str]], numbers: TermNumbers
@@ -416,6 +454,26 @@ class Backend(ABC):
         self, table: FoldArrays, text: str, least: int, question: bool, folded: bool
     ) -> list[str] | int | None:
         return None
+
+    def _analyze_texts(
+        self,
+        words: list[str],
+        tokens: UInt32,
+        counts: UInt32,
+        known: dict[str, tuple[str, ...]],
+        unwanted: frozenset[str],
+        stemmer: Callable[[], Callable[[str], str]] | None,
+        analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+        runs: int = 0,
+        letters: Callable[[str], str] | None = None,
+    ) -> list[list[str]]:
+        how = known, unwanted, stemmer, analyze, runs, letters
+        numbers, ends = tokens.tolist(), np.cumsum(counts, dtype=np.int64).tolist()
+        spans = zip([0, *ends], ends, strict=False)
+        return [
+            self.analyze_words([words[number] for number in numbers[start:end]], *how)
+            for start, end in spans
+        ]
 
     @abstractmethod
     def _search(

@@ -5,7 +5,14 @@ from __future__ import annotations
 import cython
 import numpy as np
 
-from bm25rag.kernels.boundary import LONGEST_JOINED, LONGEST_WORD
+from bm25rag.kernels.boundary import (
+    AS_WRITTEN,
+    CLUSTERS,
+    LONGEST_JOINED,
+    LONGEST_WORD,
+    PAIRS,
+    SINGLES,
+)
 from bm25rag.kernels.memory import view
 
 _LONGEST = cython.declare(cython.Py_ssize_t, LONGEST_WORD)
@@ -29,6 +36,19 @@ _A_HYPHEN = cython.declare(cython.int, 45)
 # What all characters of a word are.
 _LETTERS = cython.declare(cython.int, 1)
 _DIGITS = cython.declare(cython.int, 2)
+_HAN = cython.declare(cython.int, 1)
+_KANA = cython.declare(cython.int, 2)
+_HANGUL = cython.declare(cython.int, 4)
+_THAI = cython.declare(cython.int, 8)
+_ELSE = cython.declare(cython.int, 16)
+# Words from here on may be parts of runs: Thai is the first script without spaces.
+_FIRST_OF_RUNS = "\u0e01"
+# They begin no cluster.
+_THAI_MARKS = "\u0e31" + "".join(map(chr, [*range(0xE34, 0xE3B), *range(0xE47, 0xE4F)]))
+_PAIRS = cython.declare(cython.int, PAIRS)
+_SINGLES = cython.declare(cython.int, SINGLES)
+_CLUSTERS = cython.declare(cython.int, CLUSTERS)
+_AS_WRITTEN = cython.declare(cython.int, AS_WRITTEN)
 # What ``_may_be_inside`` reads behind a text.
 _GAP = "   "
 
@@ -131,40 +151,88 @@ def find_ascii_words(text):
     return words
 
 
-def analyze_text(text, known, unwanted, stemmer, analyze, joins):
+def analyze_text(text, known, unwanted, stemmer, analyze, runs, letters):
     """Return the terms of a text; see ``Backend.analyze_text``."""
     it: _Words = _words(text)
-    analysis: _Analysis = _start(known, unwanted, stemmer, joins)
+    analysis: _Analysis = _start(known, unwanted, stemmer, runs, letters)
     while _next(it):
         word = _word(it)
         terms = analysis.known.get(word)
         if terms is None:
             terms = _analyze(analysis, word, it.data, it.start, it.stop)
-        _append(analysis, terms, word)
+        _append(analysis, word, terms)
         if analysis.joins:
-            _join(analysis, it, terms, word)
+            _join(analysis, word, terms, 48 <= it.data[it.start] <= 57)
     return _finish(analysis, analyze)
 
 
-def analyze_words(words, known, unwanted, stemmer, analyze, joins):
+def analyze_words(words, known, unwanted, stemmer, analyze, runs, letters):
     """Return the terms of words; see ``Backend.analyze_words``."""
-    it: _Words
-    analysis: _Analysis = _start(known, unwanted, stemmer, joins)
+    analysis: _Analysis = _start(known, unwanted, stemmer, runs, letters)
     for word in words:
-        terms = analysis.known.get(word)
-        if not word.isascii():
-            analysis.kind = 0
-            analysis.former = ""
-            _append(analysis, terms, word)
-            continue
-        it = _words(word)
-        it.stop = it.size
-        if terms is None:
-            terms = _analyze(analysis, word, it.data, 0, it.size)
-        _append(analysis, terms, word)
+        terms = _terms_of(analysis, word)
+        _append(analysis, word, terms)
         if analysis.joins:
-            _join(analysis, it, terms, word)
+            _join(analysis, word, terms, "0" <= word[:1] <= "9")
     return _finish(analysis, analyze)
+
+
+@cython.cfunc
+def _terms_of(analysis: _Analysis, word):
+    """Return the terms of a word; ``None``: it is left to Python."""
+    it: _Words
+    terms = analysis.known.get(word)
+    if terms is not None:
+        return terms
+    if not word.isascii():
+        return _analyze_letters(analysis, word)
+    it = _words(word)
+    return _analyze(analysis, word, it.data, 0, it.size)
+
+
+def analyze_texts(words, tokens, counts, known, unwanted, stemmer, analyze, runs, letters):
+    """Return the terms of texts; see ``Backend.analyze_texts``."""
+    in_tokens: cython.const[cython.uint][::1] = view(tokens)
+    in_counts: cython.const[cython.uint][::1] = view(counts)
+    place: cython.Py_ssize_t = 0
+    text: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    analysis: _Analysis = _start(known, unwanted, stemmer, runs, letters)
+    found: list = _terms_of_each(words, analysis, analyze)
+    texts: list = []
+    own: list
+    for text in range(in_counts.shape[0]):
+        own = []
+        stop = place + in_counts[text]
+        analysis.rest = []
+        analysis.terms = own
+        analysis.former = ""
+        analysis.kind = 0
+        while place < stop:
+            terms = found[in_tokens[place]]
+            _extend(own, terms)
+            if analysis.joins:
+                word = words[in_tokens[place]]
+                _join(analysis, word, terms, "0" <= word[:1] <= "9")
+            place += 1
+        texts.append(own)
+    return texts
+
+
+@cython.cfunc
+def _terms_of_each(words, analysis: _Analysis, analyze) -> list:
+    """Return the terms of each word."""
+    found: list = []
+    for word in words:
+        terms = _terms_of(analysis, word)
+        if terms is None:
+            analysis.rest.append(word)
+            terms = word
+        found.append(terms)
+    if not analysis.rest:
+        return found
+    analyzed: dict = analyze(analysis.rest)
+    return [analyzed[one] if isinstance(one, str) else one for one in found]
 
 
 @cython.final
@@ -178,13 +246,15 @@ class _Analysis:
 
 
 @cython.cfunc
-def _start(known, unwanted, stemmer, joins) -> _Analysis:
+def _start(known, unwanted, stemmer, runs, letters) -> _Analysis:
     analysis: _Analysis = _Analysis()
     analysis.known = known
     analysis.unwanted = unwanted
     analysis.stemmer = stemmer
+    analysis.runs = runs
+    analysis.letters = letters
     analysis.stem = None
-    analysis.joins = joins and stemmer is not None
+    analysis.joins = runs & AS_WRITTEN != 0 and stemmer is not None
     analysis.former = ""
     analysis.former_terms = None
     analysis.kind = 0
@@ -218,6 +288,74 @@ def _is_plain(
 
 
 @cython.cfunc
+def _analyze_plain(analysis: _Analysis, word):
+    """Return the terms of a plain word, and remember them; ``None``: it is left to Python."""
+    if analysis.stemmer is None:
+        return None
+    terms = _of_token(analysis, word)
+    analysis.known[word] = terms
+    return terms
+
+
+@cython.cfunc
+def _of_token(analysis: _Analysis, token):
+    if token in analysis.unwanted:
+        return ()
+    if analysis.stem is None:
+        analysis.stem = analysis.stemmer()
+    return (analysis.stem(token) or token,)
+
+
+@cython.cfunc
+def _analyze_letters(analysis: _Analysis, word):
+    """Do as ``_analyze_plain`` for a word of letters that are not all ASCII."""
+    if word >= _FIRST_OF_RUNS:
+        return _analyze_run(analysis, word) if analysis.runs else None
+    if analysis.letters is None or analysis.stemmer is None or len(word) > LONGEST_WORD:
+        return None
+    if not word.isalpha():
+        return None
+    terms = _of_token(analysis, analysis.letters(word))
+    analysis.known[word] = terms
+    return terms
+
+
+@cython.cfunc
+def _analyze_run(analysis: _Analysis, word):
+    """Do as ``_analyze_plain`` for a part of a run of a script without spaces, if it is usual."""
+    kind: cython.int = 0
+    size: cython.Py_ssize_t = len(word)
+    i: cython.Py_ssize_t
+    if analysis.stemmer is None or not 0 < size <= _LONGEST:
+        return None
+    for i in range(size):
+        kind |= _kind_of(PyUnicode_ReadChar(word, i) if cython.compiled else ord(word[i]))  # noqa: F821
+    first = word[0]
+    if kind == _THAI and analysis.runs & _CLUSTERS and first not in _THAI_MARKS:
+        return _analyze_plain(analysis, word)
+    if not analysis.runs & _PAIRS or kind & (_THAI | _ELSE) or size > 2:
+        return None
+    if size == 1 or not analysis.runs & _SINGLES or not "\u4e00" <= first <= "\u9fff":
+        return _analyze_plain(analysis, word)
+    terms = _of_token(analysis, word) + _of_token(analysis, first)
+    analysis.known[word] = terms
+    return terms
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _kind_of(point: cython.uint) -> cython.int:
+    """Return which letters a code point is of, those that no normal form or folding changes."""
+    if 0x4E00 <= point <= 0x9FFF:
+        return _HAN
+    if 0x3041 <= point <= 0x3096 or 0x30A1 <= point <= 0x30FA or point == 0x30FC:
+        return _KANA
+    if 0xAC00 <= point <= 0xD7A3:
+        return _HANGUL
+    return _THAI if 0x0E01 <= point <= 0x0E3A or 0x0E40 <= point <= 0x0E4E else _ELSE
+
+
+@cython.cfunc
 def _analyze(
     analysis: _Analysis,
     word,
@@ -229,7 +367,7 @@ def _analyze(
     if analysis.stemmer is None:
         return None
     if _is_plain(data, start, stop):
-        terms = _terms(analysis, word)
+        terms = _of_token(analysis, word)
         if analysis.joins:
             terms += _asked_parts(analysis, word, data, start, stop)
         analysis.known[word] = terms
@@ -254,13 +392,13 @@ def _asked_parts(
     is_number: cython.bint = 48 <= data[start] <= 57
     while place < stop and (48 <= data[place] <= 57) == is_number:
         place += 1
-    if place == stop or _kind_of(data, place, stop) != (_LETTERS if is_number else _DIGITS):
+    if place == stop or _word_kind(data, place, stop) != (_LETTERS if is_number else _DIGITS):
         return ()
     first, second = word[: place - start], word[place - start :]
     letters = second if is_number else first
     if len(letters) < 2 or (is_number and letters in ("st", "nd", "rd", "th")):
         return ()
-    return _terms(analysis, first) + _terms(analysis, second)
+    return _of_token(analysis, first) + _of_token(analysis, second)
 
 
 @cython.cfunc
@@ -270,23 +408,13 @@ def _analyze_linked(analysis: _Analysis, parts: list):
     for part in parts:
         own = analysis.known.get(part)
         if own is None:
-            own = analysis.known[part] = _terms(analysis, part)
+            own = analysis.known[part] = _of_token(analysis, part)
         terms += own
     if len(parts) == 2 and len(parts[0]) + len(parts[1]) <= _LONGEST_JOINED:
         joined = parts[0] + parts[1]
         if not joined.isdecimal():
-            terms += _terms(analysis, joined)
+            terms += _of_token(analysis, joined)
     return terms
-
-
-@cython.cfunc
-def _terms(analysis: _Analysis, word):
-    """Return the term of a word, if it has one."""
-    if word in analysis.unwanted:
-        return ()
-    if analysis.stem is None:
-        analysis.stem = analysis.stemmer()
-    return (analysis.stem(word) or word,)
 
 
 @cython.cfunc
@@ -302,15 +430,15 @@ def _is_linked(
         return False
     for place in range(start, stop):
         if data[place] == _A_HYPHEN:
-            if not _kind_of(data, start, place):
+            if not _word_kind(data, start, place):
                 return False
             start = place + 1
-    return _kind_of(data, start, stop) != 0
+    return _word_kind(data, start, stop) != 0
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
-def _kind_of(
+def _word_kind(
     data: cython.pointer[cython.const[cython.uchar]],
     start: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
@@ -330,27 +458,28 @@ def _kind_of(
 
 @cython.cfunc
 @cython.inline
-def _join(analysis: _Analysis, it: _Words, terms, word):
+def _join(analysis: _Analysis, word, terms, is_number: cython.bint):
     """Add the term of letters and digits that follow one another, as if they were one word."""
-    if 48 <= it.data[it.start] <= 57 or analysis.kind == _DIGITS:
-        _join_number(analysis, it, terms, word)
+    if is_number or analysis.kind == _DIGITS:
+        _join_number(analysis, word, terms)
     analysis.former = word
     analysis.former_terms = terms
 
 
 @cython.cfunc
-def _join_number(analysis: _Analysis, it: _Words, terms, word):
+def _join_number(analysis: _Analysis, word, terms):
     """Do so where this word begins with a digit, or the one before is of digits."""
-    kind: cython.int = 0
     former = analysis.former
-    if terms is None or terms:  # not for stop words
-        kind = _kind_of(it.data, it.start, it.stop)
+    kind: cython.int = 0
+    plain: cython.bint = word.isascii() and len(word) <= _LONGEST
+    if plain and (terms is None or terms):  # not for stop words
+        kind = _DIGITS if word.isdecimal() else (_LETTERS if word.isalpha() else 0)
     if kind == _DIGITS and analysis.kind != _DIGITS:
-        plain: cython.bint = former.isalpha() and former.isascii() and len(former) <= _LONGEST
+        plain = former.isalpha() and former.isascii() and len(former) <= _LONGEST
         if plain and analysis.former_terms != ():
-            _append(analysis, _joined_terms(analysis, former, word), word)
+            _append(analysis, former + word, _joined_terms(analysis, former, word))
     elif kind == _LETTERS and analysis.kind == _DIGITS:
-        _append(analysis, _joined_terms(analysis, former, word), word)
+        _append(analysis, former + word, _joined_terms(analysis, former, word))
     analysis.kind = kind if kind == _DIGITS else 0
 
 
@@ -360,12 +489,12 @@ def _joined_terms(analysis: _Analysis, former, word):
     key = former + " " + word
     terms = analysis.known.get(key)
     if terms is None:
-        terms = analysis.known[key] = _terms(analysis, former + word)
+        terms = analysis.known[key] = _of_token(analysis, former + word)
     return terms
 
 
 @cython.cfunc
-def _append(analysis: _Analysis, terms, word):
+def _append(analysis: _Analysis, word, terms):
     if terms is None:
         analysis.rest.append(word)
     elif analysis.rest:

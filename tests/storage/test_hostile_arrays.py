@@ -42,7 +42,6 @@ WRONG_WEIGHTS = [0x7FC00000, 0x7F800000, 0xFF800000, 0x72FC6F7C, 0, 0x80000000]
 
 
 def use(folder: Path) -> None:
-    """Call everything on an index that may refuse any of it."""
     opened = BM25Index.open(folder)
     asks: list[Callable[[], object]] = [
         lambda: [opened.search(query, k=50) for query in QUERIES],
@@ -98,7 +97,6 @@ def forgeries(values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
 
 @pytest.fixture
 def forge(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, str, np.ndarray], None]:
-    """Save an index with one array replaced."""
     write = segment_files.write_arrays
 
     def save(folder: Path, name: str, values: np.ndarray) -> None:
@@ -114,7 +112,6 @@ def forge(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, str, np.ndarray], 
 
 @cache
 def arrays_of_an_index() -> dict[str, np.ndarray]:
-    """Collect every array of a segment file."""
     found: dict[str, np.ndarray] = {}
     with pytest.MonkeyPatch.context() as patch:
         write = segment_files.write_arrays
