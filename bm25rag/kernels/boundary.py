@@ -300,14 +300,14 @@ class Backend(ABC):
         found |= analyze([word for word in dict.fromkeys(words) if word not in found])
         if not runs & AS_WRITTEN or stemmer is None:
             return list(chain.from_iterable(map(found.__getitem__, words)))
-        terms, former, kind = list[str](), "", 0
+        every, former, kind = list[str](), "", 0
         for word in words:
-            terms += found[word]
+            every += found[word]
             now = _join_kind(word) if found[word] else 0
             if now + kind == 3 and former + word not in unwanted:
-                terms.append(stemmer()(former + word) or former + word)
+                every.append(stemmer()(former + word) or former + word)
             former, kind = word, now
-        return terms
+        return every
 
     def analyze_texts(
         self,
