@@ -5,12 +5,14 @@ cdef enum:
     CJK = 2
     MARK = 3
     CLUSTER = 4
+    SYMBOL = 5
 
-    APOSTROPHE = 1
+    LINK = 1
     STOP = 2
     COMMA = 3
     PLUS = 4
     HASH = 5
+    HYPHEN = 6
 
     SIZE = 32
     KIND = 40
