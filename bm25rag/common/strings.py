@@ -18,6 +18,10 @@ SEPARATOR = "\n"
 TermList: TypeAlias = bytes | list[str]
 
 
+# The texts of a document's fields, or the terms of each; ``None``: it does not have the field.
+FieldTexts: TypeAlias = tuple[str | TermList | None, ...]
+
+
 def join_terms(terms: Sequence[str]) -> TermList:
     """Return terms in little memory; raise ``TypeError`` for anything but strings."""
     joined = SEPARATOR.join(terms)
