@@ -213,6 +213,13 @@ class Reference:
         """Return how often a document contains a term."""
         return self.weigh({name: own.count(term) for name, own in self.by_field(terms).items()})
 
+    def counts(self, terms: Terms, term: str) -> dict[str, int] | None:
+        """Return how often each field has a term, if the term matches."""
+        if self.fields is None:
+            return None
+        own, found = self.by_field(terms), term in self.words(terms)
+        return {name: own.get(name, []).count(term) * found for name in self.fields}
+
     def length(self, terms: Terms) -> float:
         """Return how long a document is."""
         return self.weigh({name: len(own) for name, own in self.by_field(terms).items()})
