@@ -14,11 +14,10 @@ from bm25rag.common.checks import check_id, check_sequence
 from bm25rag.common.gil import release_gil, releasing_gil
 from bm25rag.common.sparse import Vector, read_each, read_vector
 from bm25rag.common.storable import PLAIN_TYPES, copy_metadata, plain_metadata
-from bm25rag.common.strings import FieldTexts, TermList, join_terms
+from bm25rag.common.strings import TEXT, FieldTexts, TermList, join_terms
 from bm25rag.documents import Document, Text
 from bm25rag.errors import DuplicateIdError, MetadataError
 from bm25rag.merging.merge import merge_segments
-from bm25rag.scoring.variants import TEXT
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.builder import SegmentBuilder
 from bm25rag.segments.segment import Segment

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeAlias
 
 from bm25rag.common.checks import check_count
+from bm25rag.common.strings import TEXT
 
 if TYPE_CHECKING:
     from bm25rag.common.sparse import Vector
@@ -293,6 +294,34 @@ def read_hits(hits: Sequence[Hit], *fields: str) -> None:
         for field_ in fields:
             for hit, value in zip(alike, contents.read_all(field_), strict=True):
                 setattr(hit, field_, value)
+
+
+def in_fields(
+    text: str, metadata: Mapping[str, Any] | None, fields: Iterable[str]
+) -> dict[str, Any]:
+    """Return a text beside the other fields of a document, which its metadata hold by their names.
+
+    So the command line and the adapters, which have texts and metadata, make fields.
+
+    Parameters
+    ----------
+    text
+        The text.
+    metadata
+        The metadata; fields that they do not have, or that are ``None``, are left out.
+    fields
+        The fields of the index, as ``BM25Index.fields``.
+    """
+    held = {} if metadata is None else metadata
+    named = {name: held[name] for name in fields if held.get(name) is not None}
+    return {**named, TEXT: text}
+
+
+def fields_beside(document: Document | Hit) -> dict[str, str]:
+    """Return the fields of a document that neither its text nor its metadata show."""
+    shown = {**document.metadata, TEXT: document.text}
+    fields = (document.fields or {}).items()
+    return {name: text for name, text in fields if shown.get(name) != text}
 
 
 def spans_of(hit: Hit) -> list[dict[str, Any]]:

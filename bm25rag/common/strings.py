@@ -8,6 +8,8 @@ from typing import TypeAlias
 from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.errors import CorruptIndexError
 
+# The field that a plain text is.
+TEXT = "text"
 # Between the terms of a list that are joined.
 SEPARATOR = "\n"
 

@@ -18,10 +18,10 @@ from bm25rag.columns.merge import (
 )
 from bm25rag.common.arrays import Int64
 from bm25rag.common.chunks import Growing, Spools
+from bm25rag.common.strings import TEXT
 from bm25rag.merging.merged_postings import Arrays, MergedPostings, MergedVectors
 from bm25rag.metadata.field_merge import Source, living_source, merge_fields
 from bm25rag.metadata.fields import Assembler, Fields
-from bm25rag.scoring.variants import TEXT
 from bm25rag.segments.postings import Postings
 from bm25rag.segments.segment import Segment
 from bm25rag.segments.view import SegmentView, add_tokens

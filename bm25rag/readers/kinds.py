@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from bm25rag import Document
+from bm25rag.documents import in_fields
 from bm25rag.readers.arrow import read_arrow, read_parquet
 from bm25rag.readers.decoding import STRICT, Tolerance
 from bm25rag.readers.html_pages import read_html
 from bm25rag.readers.jsonl import read_json, read_jsonl
-from bm25rag.readers.lines import PACKED, suffix_of
+from bm25rag.readers.lines import PACKED, name_of, suffix_of
 from bm25rag.readers.notebooks import read_notebook
 from bm25rag.readers.passages import PassageReader, read_passages
 from bm25rag.readers.pdf import read_pdf
@@ -115,6 +116,35 @@ def read_file(
     ValueError
         As the readers of the kinds.
     """
+    documents = _documents(path, kind, name, in_folder, fields, passage_size, tolerance)
+    if fields.weighted is None:
+        return documents
+    return _with_fields(documents, fields.weighted, path, tolerance)
+
+
+def _with_fields(
+    documents: Iterable[Document], fields: Collection[str], path: Path, tolerance: Tolerance
+) -> Iterator[Document]:
+    for document in documents:
+        given = in_fields(document.text or "", document.metadata, fields)
+        wrong = [name for name, text in given.items() if not isinstance(text, str)]
+        if wrong:
+            problem = f"the field {wrong[0]!r} of {document.id!r} must be a string"
+            tolerance.refuse(path, ValueError(f"{name_of(path)}: {problem}"))
+            continue
+        document.fields = given
+        yield document
+
+
+def _documents(
+    path: Path,
+    kind: str,
+    name: str,
+    in_folder: bool,
+    fields: Fields,
+    passage_size: int,
+    tolerance: Tolerance,
+) -> Iterator[Document]:
     if kind in _RECORDS:
         return _RECORDS[kind](path, fields, name, not in_folder, tolerance)
     if kind in _PASSAGES:

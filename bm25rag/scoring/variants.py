@@ -37,6 +37,7 @@ import numpy as np
 from bm25rag.common.arrays import Float32, Float64
 from bm25rag.common.checks import check_choice, check_real
 from bm25rag.common.record import Record
+from bm25rag.common.strings import TEXT
 
 VariantName: TypeAlias = Literal["lucene", "robertson", "atire", "bm25l", "bm25+", "tfldp", "tfidf"]
 """The names in ``VARIANTS``."""
@@ -46,8 +47,6 @@ DeltaOn: TypeAlias = Literal["all", "matched"]
 # Products of larger values could overflow float32; no collection needs them.
 LARGEST = 1e30
 
-# The field that a plain text is.
-TEXT = "text"
 # Blocks of 2^14 documents, with a text for each field, are counted at once.
 MOST_FIELDS = 64
 

@@ -17,12 +17,11 @@ from bm25rag.columns.string_table import index_column
 from bm25rag.common.arrays import UInt32
 from bm25rag.common.codec import write_metadata
 from bm25rag.common.gil import release_gil, releasing_gil
-from bm25rag.common.strings import FieldTexts, utf8
+from bm25rag.common.strings import TEXT, FieldTexts, utf8
 from bm25rag.common.threads import Helpers
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import Run
 from bm25rag.metadata.field_builder import FieldsBuilder
-from bm25rag.scoring.variants import TEXT
 from bm25rag.segments.postings import Postings
 from bm25rag.segments.postings_builder import TermColumn, build_postings
 from bm25rag.segments.segment import Segment

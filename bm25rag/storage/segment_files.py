@@ -16,8 +16,8 @@ import numpy as np
 from bm25rag.columns.column import Column, build_column
 from bm25rag.common.arrays import Array
 from bm25rag.common.chunks import Chunks
+from bm25rag.common.strings import TEXT
 from bm25rag.errors import CorruptIndexError
-from bm25rag.scoring.variants import TEXT
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.doc_blocks import doc_block_count
 from bm25rag.segments.postings import VECTORS, Postings
