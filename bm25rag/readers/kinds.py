@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from bm25rag import Document
-from bm25rag.documents import in_fields
 from bm25rag.readers.arrow import read_arrow, read_parquet
 from bm25rag.readers.decoding import STRICT, Tolerance
 from bm25rag.readers.html_pages import read_html
 from bm25rag.readers.jsonl import read_json, read_jsonl
-from bm25rag.readers.lines import PACKED, name_of, suffix_of
+from bm25rag.readers.lines import PACKED, suffix_of
 from bm25rag.readers.notebooks import read_notebook
 from bm25rag.readers.passages import PassageReader, read_passages
 from bm25rag.readers.pdf import read_pdf
 from bm25rag.readers.plain import read_lines, read_text
-from bm25rag.readers.records import Fields, RecordReader
+from bm25rag.readers.records import Fields, RecordReader, with_fields
 from bm25rag.readers.tables import read_csv, read_tsv
 from bm25rag.readers.word import read_docx
 
@@ -116,37 +115,20 @@ def read_file(
     ValueError
         As the readers of the kinds.
     """
-    documents = _documents(path, kind, name, in_folder, fields, passage_size, tolerance)
-    if fields.weighted is None:
-        return documents
-    return _with_fields(documents, fields.weighted, path, tolerance)
+    if kind in _RECORDS:
+        return _RECORDS[kind](path, fields, name, not in_folder, tolerance)
+    documents = _documents(path, kind, name, passage_size, tolerance)
+    return documents if fields.weighted is None else _with_fields(documents, path, fields)
 
 
-def _with_fields(
-    documents: Iterable[Document], fields: Collection[str], path: Path, tolerance: Tolerance
-) -> Iterator[Document]:
+def _with_fields(documents: Iterator[Document], path: Path, fields: Fields) -> Iterator[Document]:
     for document in documents:
-        given = in_fields(document.text or "", document.metadata, fields)
-        wrong = [name for name, text in given.items() if not isinstance(text, str)]
-        if wrong:
-            problem = f"the field {wrong[0]!r} of {document.id!r} must be a string"
-            tolerance.refuse(path, ValueError(f"{name_of(path)}: {problem}"))
-            continue
-        document.fields = given
-        yield document
+        yield with_fields(document, path, document.id, fields)
 
 
 def _documents(
-    path: Path,
-    kind: str,
-    name: str,
-    in_folder: bool,
-    fields: Fields,
-    passage_size: int,
-    tolerance: Tolerance,
+    path: Path, kind: str, name: str, passage_size: int, tolerance: Tolerance
 ) -> Iterator[Document]:
-    if kind in _RECORDS:
-        return _RECORDS[kind](path, fields, name, not in_folder, tolerance)
     if kind in _PASSAGES:
         return _PASSAGES[kind](path, passage_size, name, tolerance)
     return _PLAIN[kind](path, name, tolerance)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 from bm25rag import Document
 from bm25rag.common.sparse import read_vector
 from bm25rag.common.strings import TEXT
+from bm25rag.documents import in_fields
 from bm25rag.readers.decoding import STRICT, Tolerance, or_raise
 from bm25rag.readers.lines import fail, name_of
 
@@ -135,7 +136,8 @@ class Records(NamedTuple):
             id = f"{self.name or name_of(self.path).rpartition('/')[2]}#{number}"
         elif in_folder:
             id = f"{self.name}#{id}"
-        return Document(id=id, text=text, metadata=metadata, payload=None, vector=vector)
+        made = Document(id=id, text=text, metadata=metadata, payload=None, vector=vector)
+        return with_fields(made, self.path, line, self.fields)
 
 
 class RecordReader(Protocol):
@@ -243,6 +245,17 @@ def text_of(record: Mapping[str, Any], path: Path, line: int | str, fields: Sequ
             problem = f"text field {field!r}: expected a string, got {type(value).__name__}"
             fail(path, line, problem)
     return " ".join(value for _, value in present if value)
+
+
+def with_fields(document: Document, path: Path, line: int | str, fields: Fields) -> Document:
+    """Give a document its fields, if the index has any; its metadata hold them."""
+    if fields.weighted is not None:
+        document.fields = in_fields(document.text or "", document.metadata, fields.weighted)
+        for name, text in document.fields.items():
+            if not isinstance(text, str):
+                problem = f"field {name!r}: expected a string, got {type(text).__name__}"
+                fail(path, line, problem)
+    return document
 
 
 def vector_of(
