@@ -39,7 +39,7 @@ def quality() -> Iterator[list[str]]:
     for name in JUDGED:
         collection = load_beir(COLLECTIONS / name)
         joined = BM25Index()
-        ids = joined.add_documents(collection.documents())
+        ids = joined.add_documents(collection.read())
         index = BM25Index.from_texts(texts(name), ids, fields={"title": 1.0})
 
         def judged(one: BM25Index, of: Any = collection) -> Any:
