@@ -19,11 +19,11 @@ from bm25rag.segments.postings_builder import place_postings
 
 def matching_postings(postings: Postings, matched: Sequence[bool]) -> Postings:
     """Return the postings of terms in fields that are matched; raise as ``Postings.find``."""
+    postings.check_all()  # nothing will check those that are made here
     fields = postings.text_fields
     tf, lengths = postings.pairs()
     assert fields is not None  # without fields, no weight is 0
     codes = _Codes(fields.counts[:, list(matched)].any(axis=1).take(tf), postings.codes.dtype)
-    postings.terms.check_keys()
     terms = JoinedTerms([postings.terms])
     runs = list(postings.runs(terms.numbers[0], codes.keep))
     placed = place_postings(terms, runs, len(postings.lengths), codes)
