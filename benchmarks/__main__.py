@@ -11,7 +11,7 @@ from time import perf_counter
 from benchmarks.corpora import ENWIKI, SCIFACT, WORK
 from benchmarks.plots import draw
 from benchmarks.report import Report, Results, details
-from benchmarks.rows import adapters, building, growth, searching, serving, systems, updates
+from benchmarks.rows import adapters, asking, building, growth, searching, serving, systems, updates
 from benchmarks.summary import publish
 
 _ROOT = Path(__file__).parents[1]
@@ -19,6 +19,7 @@ _RESULTS = _ROOT / "benchmarks" / "results"
 GROUPS: dict[str, Callable[[Report, bool], None]] = {
     "searching": searching.measure,
     "building": building.measure,
+    "asking": asking.measure,
     "serving": serving.measure,
     "adapters": adapters.measure,
     "growth": growth.measure,

@@ -20,6 +20,7 @@ _SPEED_GROUPS = {
     SMALL_GROUP: "The same on small corpora",
     "batch search, stop words kept": "The same with stop words kept",
     "one question at a time": "One question at a time, from its text",
+    "new questions": "Questions that are new, in new processes, one by one and in one call",
     "building from raw text": "Indexing raw text",
     "building from terms": "Indexing what needs no analysis; bm25s takes lists of terms",
     "growth, synthetic passages": "Synthetic passages, indexed from terms and searched",

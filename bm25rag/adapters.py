@@ -1,8 +1,8 @@
-"""What adapters may import, besides ``bm25rag`` and six of its modules.
+"""What adapters may import, besides ``bm25rag`` and seven of its modules.
 
-These are ``errors``, ``filters``, ``following``, ``fusion``, ``hybrid`` and ``vectors``. Everything
-else in the package may move between two releases; these names may not. A test checks the list, and
-that our own adapters import nothing else.
+These are ``agents``, ``errors``, ``filters``, ``following``, ``fusion``, ``hybrid``, ``vectors``.
+Everything else in the package may move between two releases; these names may not. A test checks the
+list, and that our own adapters import nothing else.
 
 ``Tokenizer``, ``VariantName``, ``DeltaOn``, ``OnDuplicate``, ``Mode``
     The types of arguments that an adapter passes on: closed sets are ``Literal`` types, so

@@ -123,12 +123,14 @@ class RawBuilder(Engine):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.texts: list[str] = []
+        self.language = "english"
 
     def raw(self, corpus: Corpus, threads: int, turn: int) -> float:
         """Build from raw text until it can be searched; seconds. A warm-up takes some texts."""
         if not self.texts:
             self.texts = corpus.texts()
         texts = self.texts if turn >= 0 else self.texts[:2000]
+        self.language = corpus.language
         with quiet():
             start = perf_counter()
             self.build_raw(texts, threads)
@@ -136,11 +138,11 @@ class RawBuilder(Engine):
 
     @abstractmethod
     def build_raw(self, texts: list[str], threads: int) -> None:
-        """Index raw English texts."""
+        """Index raw texts of ``language``."""
 
 
 class RawEngine(RawBuilder):
-    """One that answers raw English questions, too."""
+    """One that answers raw questions, too."""
 
     def question(self, questions: list[str], k: int, turn: int) -> float:
         """Answer raw questions one by one, on what ``raw`` built; seconds a question."""
@@ -153,9 +155,20 @@ class RawEngine(RawBuilder):
         first = half + turn * size
         return self.question(questions[:half] if turn < 0 else questions[first:][:size], k, turn)
 
+    def question_batch(self, questions: list[str], k: int) -> float:
+        """Answer raw questions in one call, on what ``raw`` built; seconds a question."""
+        with quiet():
+            start = perf_counter()
+            self.answer_raw_batch(questions, k)
+            return (perf_counter() - start) / len(questions)
+
     @abstractmethod
     def answer_raw(self, question: str, k: int) -> Any:
-        """Answer a raw English question."""
+        """Answer a raw question."""
+
+    def answer_raw_batch(self, questions: list[str], k: int) -> Any:
+        """Answer raw questions in one call."""
+        raise NotImplementedError
 
 
 def padded(found: list[tuple[list[int], list[float]]], k: int) -> Found:

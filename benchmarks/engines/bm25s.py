@@ -58,14 +58,19 @@ class Numba(RawEngine):
         return np.where(scores > 0, got.documents, -1), scores
 
     def build_raw(self, texts: list[str], threads: int) -> None:
-        self._stemmer = Stemmer.Stemmer("english")
+        self._stemmer = Stemmer.Stemmer(self.language)
         self._take(self._terms(texts))
 
     def _terms(self, texts: list[str]) -> Any:
-        return bm25s.tokenize(texts, stopwords="en", stemmer=self._stemmer, show_progress=False)
+        return bm25s.tokenize(
+            texts, stopwords=self.language, stemmer=self._stemmer, show_progress=False
+        )
 
     def answer_raw(self, question: str, k: int) -> Any:
         return self.answer(self._terms([question]), k, 1)
+
+    def answer_raw_batch(self, questions: list[str], k: int) -> Any:
+        return self.answer(self._terms(questions), k, 1)
 
 
 class Plain(Numba):

@@ -30,6 +30,7 @@ def measure(report: Report, quick: bool) -> None:
         _new_process(report, ENWIKI, size, 5)
     if not quick:
         _from_terms(report, ENWIKI, 60_000, 5)
+        _by_pattern(report, ENWIKI, 100_000, 5)
 
 
 def _start(stack: ExitStack, names: tuple[str, ...]) -> tuple[dict[str, Worker], dict[str, str]]:
@@ -98,6 +99,18 @@ print(time.perf_counter() - start)
 """
 # tantivy's own thread has a CPU to itself.
 _ONE_CPU = "os.sched_setaffinity(0, list(os.sched_getaffinity(0))[:1])"
+_TANTIVY = """
+import tantivy
+builder = tantivy.SchemaBuilder()
+builder.add_text_field("text", tokenizer_name="{tokenizer}", index_option="freq")
+builder.add_integer_field("row", fast=True)
+index = tantivy.Index(builder.build())
+writer = index.writer(1_000_000_000, 1)
+for row, text in enumerate(texts):
+    writer.add_document(tantivy.Document(text=text, row=row))
+writer.commit()
+index.reload()
+"""
 # What comes before the clock starts, and what is timed.
 _BUILDS = {
     OURS: (
@@ -112,26 +125,24 @@ tokens = bm25s.tokenize(texts, stopwords="en", stemmer=stemmer, show_progress=Fa
 bm25s.BM25(k1={K1}, b={B}, backend="numpy").index(tokens, show_progress=False)
 """,
     ),
-    "tantivy": (
-        "",
-        """
-import tantivy
-builder = tantivy.SchemaBuilder()
-builder.add_text_field("text", tokenizer_name="en_stem", index_option="freq")
-builder.add_integer_field("row", fast=True)
-index = tantivy.Index(builder.build())
-writer = index.writer(1_000_000_000, 1)
-for row, text in enumerate(texts):
-    writer.add_document(tantivy.Document(text=text, row=row))
-writer.commit()
-index.reload()
-""",
-    ),
+    "tantivy": ("", _TANTIVY.format(tokenizer="en_stem")),
 }
 
 
 _TERMS = _ONE_CPU + "\nterms = [text.split() for text in texts]\n"
 _OURS = "from bm25rag import Analyzer, BM25Index"
+# Several spaces are one, as they are to the pattern.
+_SPLIT = _ONE_CPU + '\ntexts = [" ".join(text.split()) for text in texts]\n'
+_BY_PATTERN = {
+    OURS: (
+        _SPLIT + _OURS,
+        """
+analyzer = Analyzer(None, token_pattern=r"\\S+", normalize=None, lowercase=False, cjk=False)
+BM25Index.from_texts(texts, analyzer=analyzer)
+""",
+    ),
+    "tantivy": (_SPLIT.replace(_ONE_CPU, ""), _TANTIVY.format(tokenizer="whitespace")),
+}
 _FROM_TERMS = {
     "lists of terms": (_TERMS + _OURS, f"BM25Index.from_texts(terms, k1={K1}, b={B})"),
     "a callable": (
@@ -161,6 +172,13 @@ def _from_terms(report: Report, corpus: Corpus, size: int, rounds: int) -> None:
         both = {OURS: figures[given], "bm25s": figures["bm25s"]}
         work = f"build {size:,} passages, {given}, 1 thread"
         report.add(raced("building from terms", work, "s", both, 5.0, 8.0))
+
+
+def _by_pattern(report: Report, corpus: Corpus, size: int, rounds: int) -> None:
+    """Measure building from terms between blanks, by a pattern of one's own."""
+    figures = _clocked(_BY_PATTERN, corpus, size, rounds)
+    work = f"build {size:,} passages, \\S+ and whitespace, 1 thread"
+    report.add(raced("building from terms", work, "s", figures, 1.5, 3.0))
 
 
 def _clocked(

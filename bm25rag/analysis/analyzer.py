@@ -28,8 +28,10 @@ from bm25rag.analysis.settings import (
     tokenizer_name,
 )
 from bm25rag.analysis.splitter import WordSplitter
-from bm25rag.analysis.stemming import Stemmer, check_algorithm
+from bm25rag.analysis.stemming import ARABIC_LIGHT, Stemmer, check_algorithm
+from bm25rag.common.arrays import UInt32
 from bm25rag.common.checks import check_flag, check_sequence
+from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import LONGEST_WORD
@@ -39,6 +41,8 @@ _How: TypeAlias = tuple[
     frozenset[str],
     Callable[[], Callable[[str], str]] | None,
     Callable[[list[str]], dict[str, tuple[str, ...]]],
+    int,
+    Callable[[str], str] | None,
 ]
 # Words of queries whose terms are remembered, in some 12 MB. Four thousand passages have 33,000:
 # with room for 10,000 their analysis took a half longer.
@@ -227,6 +231,25 @@ class Analyzer:
         if self.tokenizer is not None:
             return words
         return self._wanted_terms.of(words) or self._question_terms.of(words)
+
+    def query_terms_of_each(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return what ``query_terms`` returns for each of some questions, in less time.
+
+        Parameters
+        ----------
+        texts
+            Any strings.
+        """
+        terms: list[list[str]] = []
+        for some in in_blocks(texts, BLOCK):
+            scanned = None if self.tokenizer is not None else self.splitter.scan_questions(some)
+            if scanned is None:
+                terms += [self.query_terms(text) for text in some]
+            else:
+                wanted = self._wanted_terms.of_each(*scanned)
+                pairs = zip(some, wanted, strict=True)
+                terms += [own or self.query_terms(text) for text, own in pairs]
+        return terms
 
     def words(self, text: str) -> list[str]:
         """Return the tokens of a text before stop words and stemming.
@@ -441,6 +464,13 @@ class _WordTerms:
             self._known.clear()
         return terms
 
+    def of_each(self, words: list[str], tokens: UInt32, counts: UInt32) -> list[list[str]]:
+        """Return the terms of texts; see ``Backend.analyze_texts``."""
+        terms = backend.current().analyze_texts(words, tokens, counts, *self._how)
+        if len(self._known) > _MOST_WORDS:
+            self._known.clear()
+        return terms
+
     def of_text(self, text: str) -> list[str] | None:
         """Return the terms of an ASCII text, folded; ``None`` if the backend finds no words."""
         terms = backend.current().analyze_text(text, *self._how)
@@ -453,7 +483,10 @@ class _WordTerms:
         """What the kernels need beside words."""
         analyzer = self._analyzer
         stemmer = None if analyzer.identifiers else analyzer.word_stemmer  # it splits plain words
-        return self._known, self._unwanted, stemmer, self._analyze
+        runs = analyzer.splitter.usual_runs if self._question else 0
+        # That stemmer changes more than Snowball does.
+        letters = None if analyzer.stemmer == ARABIC_LIGHT else analyzer.splitter.fold_letters
+        return self._known, self._unwanted, stemmer, self._analyze, runs, letters
 
     def _analyze(self, words: list[str]) -> dict[str, tuple[str, ...]]:
         """Analyse distinct words; return the terms of each."""

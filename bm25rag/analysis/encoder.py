@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bm25rag.analysis.analyzer import Analyzer
-from bm25rag.analysis.fold_table import fold_table
 from bm25rag.analysis.settings import Tokenizer, check_tokens
 from bm25rag.analysis.term_numbers import TermNumbers, TermTable, new_term_numbers
+from bm25rag.analysis.text_scanner import TextScanner
 from bm25rag.columns.column import Column, StringBatch, byte_positions, join, join_none
 from bm25rag.common.arrays import Int64, UInt32
-from bm25rag.common.gil import others_read, release_gil, releasing_gil
+from bm25rag.common.gil import others_read, releasing_gil
 from bm25rag.common.strings import SEPARATOR, TermList, join_terms, utf8
-from bm25rag.kernels.scanner import SEVERAL, STOPPED, Scanned, Texts
+from bm25rag.kernels.scanner import SEVERAL, STOPPED, Scanned
 
 # How many words are stemmed between pauses, and characters of joined terms numbered at a time.
 _STEMMED = 256
@@ -203,9 +203,7 @@ class _Scanner:
         self._analyzer = analyzer
         self._terms = terms
         self._scanner = scanner = terms.scanner
-        self._table = fold_table(analyzer.splitter.fold_rules)
-        self._spare: list[Any] = []
-        self._rules = analyzer.splitter.least, analyzer.splitter.drops_possessives
+        self._texts = TextScanner(scanner, analyzer.splitter)
         self._words = scanner.new_words(1 << 10)
         self._analyzed = 0  # bytes of the pool whose words have been analysed
         self._keeps = analyzer.keeps_words
@@ -217,30 +215,8 @@ class _Scanner:
 
     def read(self, texts: Sequence[Any], stored: bool) -> Read:
         """Find the words of texts; any thread may call this."""
-        data, lengths = self._scanner.encode(texts)
-        release_gil()
-        arrays = Texts(data, np.cumsum(lengths, dtype=np.int64))
-        if peculiar := self._find_peculiar(arrays):
-            fold = self._analyzer.splitter.fold
-            folded = [utf8(fold(texts[number])) for number in peculiar]
-            joined = join(folded)
-            ends = np.cumsum(joined.lengths, dtype=np.int64)
-            self._find_peculiar(Texts(np.frombuffer(joined.data, np.uint8), ends))
-            arrays = _replace(arrays, peculiar, folded)
-        kept = (
-            StringBatch(data.data, lengths, bytes(len(texts))) if stored else join_none(len(texts))
-        )
-        return Read(
-            texts, kept, self._scanner.scan(arrays, self._table.entries, *self._rules, self._spare)
-        )
-
-    def _find_peculiar(self, texts: Texts) -> list[int]:
-        """Return which texts need more than the fold table, which then has all their characters."""
-        peculiar, pages = self._scanner.find_peculiar(texts, self._table.entries)
-        if len(pages):
-            self._table.add_pages(pages)
-            peculiar, _ = self._scanner.find_peculiar(texts, self._table.entries)
-        return np.flatnonzero(peculiar).tolist()
+        strings, scanned = self._texts.scan(texts)
+        return Read(texts, strings if stored else join_none(len(texts)), scanned)
 
     def number(self, scanned: Scanned) -> tuple[UInt32, UInt32]:
         """Return the term numbers of texts that were scanned, as ``Encoder.number`` does."""
@@ -295,19 +271,3 @@ class _Growing:
             self._room[:known] = self.array
         self._room[known : known + len(values)] = values
         self.array = self._room[: known + len(values)]
-
-
-def _replace(texts: Texts, numbers: list[int], others: list[bytes]) -> Texts:
-    """Return texts, some of them replaced."""
-    lengths = np.diff(texts.ends, prepend=0)
-    ends = texts.ends[numbers]
-    pieces: list[Any] = []
-    done = 0
-    for other, start, end in zip(
-        others, (ends - lengths[numbers]).tolist(), ends.tolist(), strict=True
-    ):
-        pieces += texts.data[done:start].data, other
-        done = end
-    data = b"".join([*pieces, texts.data[done:].data])
-    lengths[numbers] = [len(other) for other in others]
-    return Texts(np.frombuffer(data, np.uint8), np.cumsum(lengths))

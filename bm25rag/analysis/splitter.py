@@ -21,10 +21,17 @@ from bm25rag.analysis.settings import FoldRules, NormalForm, runs_of
 from bm25rag.analysis.tokens import identifier_parts, split_word
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels.backend import current
+from bm25rag.kernels.boundary import CLUSTERS, PAIRS, SINGLES
 from bm25rag.kernels.scanner import PECULIAR_TEXT
 
 if TYPE_CHECKING:
     from bm25rag.analysis.fold_table import FoldTable
+    from bm25rag.analysis.text_scanner import TextScanner
+    from bm25rag.common.arrays import UInt32
+    from bm25rag.kernels.scanner import Scanner
+
+# Characters of ASCII from which on the scanner finds words, whose loading takes 3 ms, once.
+_MANY = 1 << 14
 
 
 class WordSplitter:
@@ -72,6 +79,7 @@ class WordSplitter:
         self._folds_accents = fold_accents
         self._kept_letters = (profile.kept_letters if profile is not None else None) or ""
         self._apostrophe = "ends" if profile is None else profile.apostrophe
+        self._texts: TextScanner | None = None
         self._word, self.least = (r"\w", 1) if self._auto else runs_of(token_pattern) or ("", 0)
         if bigrams.southeast_asian and not self._auto:
             self.least = 0  # the scanner takes marks for parts of words
@@ -101,6 +109,18 @@ class WordSplitter:
     def drops_possessives(self) -> bool:
         """Whether an "s" that ends a word after an apostrophe is dropped."""
         return self._auto and self._apostrophe != "joins"
+
+    @property
+    def usual_runs(self) -> int:
+        """Which parts of runs without spaces are tokens of questions; see ``analyze_words``."""
+        cjk, clusters, singles = self._bigrams
+        # Folding brings marks into the order of NFC.
+        clusters &= self._form in ("NFC", "NFKC") or not self._folds_accents
+        return cjk * PAIRS | (cjk and singles) * SINGLES | clusters * CLUSTERS
+
+    def fold_letters(self, word: str) -> str:
+        """Return the token of a word that is all letters, and part of no run without spaces."""
+        return fold_accents(word, self._kept_letters) if self._folds_accents else word
 
     def fold(self, text: str) -> str:
         """Return a text normalised and lower-cased, as ``find_words`` looks for words in it.
@@ -155,6 +175,33 @@ class WordSplitter:
                 table.add_pages([found])
             found = backend.find_words(table.arrays, text, self.least, question, folded)
         return found
+
+    def scan_questions(self, texts: Sequence[str]) -> tuple[list[str], UInt32, UInt32] | None:
+        """Find the words of questions together.
+
+        Returns
+        -------
+        words, tokens, counts
+            The distinct words, and those of each text as ``Scanned`` has them; or ``None`` where
+            no compiled scanner finds them, or it is not worth loading.
+        """
+        if not self.least or len(texts) < 2:
+            return None
+        if sum(map(len, texts)) < _MANY and all(map(str.isascii, texts)):
+            return None
+        scanner = current().scanner
+        if scanner is None:
+            return None
+        _, (tokens, counts, _, pool) = self._text_scanner(scanner).scan(texts, question=True)
+        words = pool.tobytes().decode("utf-8", "surrogatepass").split("\n")
+        return words[:-1], tokens, counts
+
+    def _text_scanner(self, scanner: Scanner) -> TextScanner:
+        if self._texts is None:
+            from bm25rag.analysis.text_scanner import TextScanner  # most questions need none
+
+            self._texts = TextScanner(scanner, self)
+        return self._texts
 
     @lazy_property
     def _fold_table(self) -> FoldTable:

@@ -18,6 +18,7 @@ from bm25rag.cli.demo import demo_command
 from bm25rag.cli.download import download_command
 from bm25rag.cli.evaluate import evaluate_command
 from bm25rag.cli.export import export_command
+from bm25rag.cli.grep import grep_command
 from bm25rag.cli.health import doctor_command, info_command, verify_command
 from bm25rag.cli.indexing import add_command, compact_command, delete_command, index_command
 from bm25rag.cli.make_queries import make_queries_command
@@ -145,6 +146,7 @@ for _command in (
     delete_command,
     compact_command,
     search_command,
+    grep_command,
     explain_command,
     export_command,
     evaluate_command,

@@ -106,14 +106,14 @@ def scoring_parameters(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in _SCORING if options[name] is not None}
 
 
+untrusted_option = click.option(
+    "--untrusted",
+    is_flag=True,
+    help="INDEX comes from an untrusted source: refuse anything unsafe in it.",
+)
 # INDEX, and how it is opened.
 index_argument = together(
-    click.argument("index_path", metavar="INDEX", type=INDEX_PATH),
-    click.option(
-        "--untrusted",
-        is_flag=True,
-        help="INDEX comes from an untrusted source: refuse anything unsafe in it.",
-    ),
+    click.argument("index_path", metavar="INDEX", type=INDEX_PATH), untrusted_option
 )
 
 

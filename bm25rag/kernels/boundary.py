@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 # The longest word whose terms are remembered: no language has longer ones.
 LONGEST_WORD = 100
+# What ``analyze_words`` need not leave to Python; see there.
+PAIRS, SINGLES, CLUSTERS = 1, 2, 4
 
 
 class Backend(ABC):
@@ -234,6 +236,8 @@ class Backend(ABC):
         unwanted: frozenset[str],
         stemmer: Callable[[], Callable[[str], str]] | None,
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+        runs: int = 0,
+        letters: Callable[[str], str] | None = None,
     ) -> list[str] | None:
         """Return the terms of a text in ASCII: of the words that ``find_ascii_words`` finds.
 
@@ -241,7 +245,7 @@ class Backend(ABC):
         ----------
         text
             The text.
-        known, unwanted, stemmer, analyze
+        known, unwanted, stemmer, analyze, runs, letters
             As for ``analyze_words``.
 
         Returns
@@ -258,6 +262,8 @@ class Backend(ABC):
         unwanted: frozenset[str],
         stemmer: Callable[[], Callable[[str], str]] | None,
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+        runs: int = 0,
+        letters: Callable[[str], str] | None = None,
     ) -> list[str]:
         """Return the terms of words, one after another.
 
@@ -276,10 +282,47 @@ class Backend(ABC):
             each of the others; ``None``: all words are left to ``analyze``.
         analyze
             Returns the terms of all other new words.
+        runs
+            What of scripts without spaces need not be left to it, a sum: ``PAIRS`` of characters
+            of Chinese, Japanese and Korean, and one; with the first of Han as a term
+            (``SINGLES``); ``CLUSTERS`` of Thai.
+        letters
+            Returns the token of a word of other letters that are not all ASCII; ``None``: such
+            words are left to ``analyze``.
         """
         found = {word: terms for word in words if (terms := known.get(word)) is not None}
         found |= analyze([word for word in dict.fromkeys(words) if word not in found])
         return list(chain.from_iterable(map(found.__getitem__, words)))
+
+    def analyze_texts(
+        self,
+        words: list[str],
+        tokens: UInt32,
+        counts: UInt32,
+        known: dict[str, tuple[str, ...]],
+        unwanted: frozenset[str],
+        stemmer: Callable[[], Callable[[str], str]] | None,
+        analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+        runs: int = 0,
+        letters: Callable[[str], str] | None = None,
+    ) -> list[list[str]]:
+        """Return the terms of each of some texts.
+
+        Parameters
+        ----------
+        words
+            The distinct words of all.
+        tokens, counts
+            The words of the texts by their numbers, and how many each text has; see ``Scanned``.
+        known, unwanted, stemmer, analyze, runs, letters
+            As for ``analyze_words``.
+        """
+        check_array("tokens", tokens, np.uint32)
+        check_array("counts", counts, np.uint32)
+        require(least_and_most(tokens, -1)[1] < len(words), "a token is no word")
+        require(int(counts.sum(dtype=np.int64)) == len(tokens), "counts are not of the tokens")
+        how = known, unwanted, stemmer, analyze, runs, letters
+        return self._analyze_texts(words, tokens, counts, *how)
 
     def number_terms(
         self, queries: Sequence[Collection[str]], numbers: TermNumbers
@@ -396,6 +439,26 @@ class Backend(ABC):
         self, table: FoldArrays, text: str, least: int, question: bool, folded: bool
     ) -> list[str] | int | None:
         return None
+
+    def _analyze_texts(
+        self,
+        words: list[str],
+        tokens: UInt32,
+        counts: UInt32,
+        known: dict[str, tuple[str, ...]],
+        unwanted: frozenset[str],
+        stemmer: Callable[[], Callable[[str], str]] | None,
+        analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+        runs: int = 0,
+        letters: Callable[[str], str] | None = None,
+    ) -> list[list[str]]:
+        how = known, unwanted, stemmer, analyze, runs, letters
+        numbers, ends = tokens.tolist(), np.cumsum(counts, dtype=np.int64).tolist()
+        spans = zip([0, *ends], ends, strict=False)
+        return [
+            self.analyze_words([words[number] for number in numbers[start:end]], *how)
+            for start, end in spans
+        ]
 
     @abstractmethod
     def _search(

@@ -102,10 +102,14 @@ class CompiledBackend(Backend):
         unwanted: frozenset[str],
         stemmer: Callable[[], Callable[[str], str]] | None,
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+        runs: int = 0,
+        letters: Callable[[str], str] | None = None,
     ) -> list[str] | None:
         """Return the terms of a text in ASCII; see ``Backend``."""
         require(text.isascii(), "the text is not ASCII")
-        terms: list[str] = strings.analyze_text(text, known, unwanted, stemmer, analyze)
+        terms: list[str] = strings.analyze_text(
+            text, known, unwanted, stemmer, analyze, runs, letters
+        )
         return terms
 
     def analyze_words(
@@ -115,9 +119,29 @@ class CompiledBackend(Backend):
         unwanted: frozenset[str],
         stemmer: Callable[[], Callable[[str], str]] | None,
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+        runs: int = 0,
+        letters: Callable[[str], str] | None = None,
     ) -> list[str]:
         """Return the terms of words, one after another; see ``Backend``."""
-        terms: list[str] = strings.analyze_words(words, known, unwanted, stemmer, analyze)
+        terms: list[str] = strings.analyze_words(
+            words, known, unwanted, stemmer, analyze, runs, letters
+        )
+        return terms
+
+    def _analyze_texts(
+        self,
+        words: list[str],
+        tokens: UInt32,
+        counts: UInt32,
+        known: dict[str, tuple[str, ...]],
+        unwanted: frozenset[str],
+        stemmer: Callable[[], Callable[[str], str]] | None,
+        analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
+        runs: int = 0,
+        letters: Callable[[str], str] | None = None,
+    ) -> list[list[str]]:
+        how = known, unwanted, stemmer, analyze, runs, letters
+        terms: list[list[str]] = strings.analyze_texts(words, tokens, counts, *how)
         return terms
 
     def _number_terms(

@@ -39,9 +39,15 @@ class CompiledScanner(Scanner):
         return peculiar, pages
 
     def _scan(
-        self, texts: Texts, fold_table: UInt64, least: int, possessives: bool, spare: list[Any]
+        self,
+        texts: Texts,
+        fold_table: UInt64,
+        least: int,
+        possessives: bool,
+        question: bool,
+        spare: list[Any],
     ) -> Scanned:
-        return Scanned(*scanning.scan(texts, fold_table, least, possessives, spare))
+        return Scanned(*scanning.scan(texts, fold_table, least, possessives, question, spare))
 
     def _expand(
         self, tokens: UInt32, counts: UInt32, plain: UInt32, starts: Int64, terms: UInt32

@@ -40,6 +40,7 @@ cdef class Postings:
 # Here, because Cython checks what is given to a function of the module alone for None, which raises.
 cdef bint _checked(_Blocks blocks, Py_ssize_t start, Py_ssize_t stop) noexcept nogil
 cdef bint _lies_right(_Strings strings, Py_ssize_t number) noexcept nogil
+cdef Py_ssize_t _first_of(const unsigned int[::1] keys, unsigned int key) noexcept nogil
 cdef bint find_term(Postings postings, const unsigned char *name, Py_ssize_t size,
                      unsigned int key, long long[::1] starts) noexcept nogil
 cdef bint _is_string(_Strings strings, Py_ssize_t number, const unsigned char *name,

@@ -11,6 +11,8 @@ import numpy as np
 
 from bm25rag.kernels.memory import view
 
+# Keys from which on one is guessed at.
+_GUESSED = cython.declare(cython.Py_ssize_t, 64)
 # Of CRC-32.
 _POLYNOMIAL = np.uint32(0xEDB88320)
 
@@ -153,6 +155,50 @@ def crc_table():
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
+def _first_of(keys: cython.const[cython.uint][::1], key: cython.uint) -> cython.Py_ssize_t:
+    """Return where the first key is that is not below a key, or would be.
+
+    Checksums are spread evenly, so a guess by their size is few places off, and a search around
+    it waits for memory a few times instead of once for each bit of the number of terms.
+    """
+    low: cython.Py_ssize_t = 0
+    high: cython.Py_ssize_t = keys.shape[0]
+    middle: cython.Py_ssize_t = 0
+    step: cython.Py_ssize_t = 8
+    _: cython.int
+    if high > _GUESSED:
+        middle = (cython.cast(cython.ulonglong, key) * high) >> 32
+        for _ in range(2):  # the second guess goes by what is where the first was
+            if keys[middle] < key:
+                middle += (cython.cast(cython.ulonglong, key - keys[middle]) * high) >> 32
+                middle = min(middle, high - 1)
+            else:
+                middle -= (cython.cast(cython.ulonglong, keys[middle] - key) * high) >> 32
+                middle = max(middle, 0)
+        if keys[middle] < key:
+            low = middle + 1
+            while low + step < high and keys[low + step] < key:
+                low += step + 1
+                step *= 4
+            high = min(high, low + step)
+        else:
+            high = middle
+            while high - step >= 0 and keys[high - step] >= key:
+                high -= step
+                step *= 4
+            low = max(0, high - step)
+    while low < high:
+        middle = (low + high) // 2
+        if keys[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
 def find_term(
     postings: Postings,
     name: cython.pointer[cython.const[cython.uchar]],
@@ -164,15 +210,7 @@ def find_term(
 
     ``name`` is the term in UTF-8, of ``size`` bytes, and ``key`` its CRC-32.
     """
-    low: cython.Py_ssize_t = 0
-    high: cython.Py_ssize_t = postings.keys.shape[0]
-    middle: cython.Py_ssize_t
-    while low < high:
-        middle = (low + high) // 2
-        if postings.keys[middle] < key:
-            low = middle + 1
-        else:
-            high = middle
+    low: cython.Py_ssize_t = _first_of(postings.keys, key)
     if low == postings.keys.shape[0] or postings.keys[low] != key:
         return True
     # Two terms with the same key are few, and may be out of order.

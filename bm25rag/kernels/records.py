@@ -377,7 +377,7 @@ class Allowed:
         return self._numbers
 
 
-class SearchPlan(NamedTuple):
+class SearchPlan:
     """Which matches are wanted, and how to look for them.
 
     Parameters
@@ -398,13 +398,23 @@ class SearchPlan(NamedTuple):
         How many times fewer documents than all may be returned if these few are looked at first.
     """
 
-    k: int
-    allowed: Allowed | None
-    window: int
-    heavy: int
-    sparse: int
-    coarse: int
-    few: int
+    __slots__ = ("allowed", "coarse", "few", "heavy", "k", "prepared", "sparse", "window")
+
+    def __init__(
+        self,
+        k: int,
+        allowed: Allowed | None,
+        window: int,
+        heavy: int,
+        sparse: int,
+        coarse: int,
+        few: int,
+    ) -> None:
+        self.k, self.allowed = k, allowed
+        self.window, self.heavy, self.sparse = window, heavy, sparse
+        self.coarse, self.few = coarse, few
+        # What a backend has made of this.
+        self.prepared: Any = None
 
 
 class Matches(NamedTuple):

@@ -136,7 +136,13 @@ class Scanner(ABC):
         return self._find_peculiar(texts, fold_table)
 
     def scan(
-        self, texts: Texts, fold_table: UInt64, least: int, possessives: bool, spare: list[Any]
+        self,
+        texts: Texts,
+        fold_table: UInt64,
+        least: int,
+        possessives: bool,
+        question: bool,
+        spare: list[Any],
     ) -> Scanned:
         """Turn texts into numbers of their words.
 
@@ -148,13 +154,15 @@ class Scanner(ABC):
             Of how many characters a word is, at least: 1, 2 or 3.
         possessives
             Whether to leave the ends of possessives out, of which nothing would remain.
+        question
+            Whether they are questions, of which fewer characters and clusters are words.
         spare
             Memory of earlier scans, to be used again; any threads may share it. Fresh memory
             takes a quarter of a scan to map.
         """
         _check_texts(texts, fold_table)
         require(least in (1, 2, 3), "least is not 1, 2 or 3")
-        return self._scan(texts, fold_table, least, possessives, spare)
+        return self._scan(texts, fold_table, least, possessives, question, spare)
 
     @abstractmethod
     def new_words(self, room: int) -> WordTable:
@@ -232,7 +240,13 @@ class Scanner(ABC):
 
     @abstractmethod
     def _scan(
-        self, texts: Texts, fold_table: UInt64, least: int, possessives: bool, spare: list[Any]
+        self,
+        texts: Texts,
+        fold_table: UInt64,
+        least: int,
+        possessives: bool,
+        question: bool,
+        spare: list[Any],
     ) -> Scanned: ...
 
     @abstractmethod

@@ -237,7 +237,7 @@ def _find_peculiar(
         peculiar[text] = mark >> PECULIAR
 
 
-def scan(texts, fold_table, least, possessives, spare):
+def scan(texts, fold_table, least, possessives, question, spare):
     """Turn texts into numbers of their words; see ``Scanner.scan``.
 
     Returns
@@ -250,7 +250,9 @@ def scan(texts, fold_table, least, possessives, spare):
     size: cython.Py_ssize_t = bytes_ + number
     without_possessives: cython.bint = possessives
     out_counts = np.zeros(number, np.uint32)
-    all_pairs = np.empty((bytes_ // 3 if _is_dense(texts.data) else 0, 3), np.uint32)
+    # Sorted bigrams come with the characters that documents have.
+    sorts: cython.bint = not question and _is_dense(texts.data)
+    all_pairs = np.empty((bytes_ // 3 if sorts else 0, 3), np.uint32)
     it: _Scan = _with_room(size, spare)
     it.data = view(texts.data)
     it.table = view(fold_table)
@@ -258,7 +260,7 @@ def scan(texts, fold_table, least, possessives, spare):
     it.pairs = view(all_pairs)
     it.counts = view(out_counts)
     it.least = least
-    it.question = False
+    it.question = question
     words: Words = it.words
     with cython.nogil:
         _run(it, words, size, without_possessives)

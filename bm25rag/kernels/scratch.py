@@ -131,20 +131,25 @@ def prepare_terms(terms):
 
 def prepare_plan(plan):
     """Return a ``SearchPlan`` as the kernels take it."""
-    prepared: Plan = Plan()
-    k, allowed, window, heavy, sparse, coarse, few = plan
-    prepared.k = k
-    prepared.few = allowed is not None and allowed.count * few <= allowed.size
+    prepared: Plan
+    if plan.prepared is not None:
+        prepared = plan.prepared
+        return prepared
+    prepared = Plan()
+    allowed = plan.allowed
+    prepared.k = plan.k
+    prepared.few = allowed is not None and allowed.count * plan.few <= allowed.size
     prepared.most = allowed is not None and 2 * allowed.count > allowed.size
     prepared.numbers = view(allowed.numbers) if prepared.few else _NO_NUMBERS
     if allowed is None or (prepared.few and not allowed.has_mask):
         prepared.allowed = _NO_MASK
     else:
         prepared.allowed = view(allowed.mask.view(np.uint8))
-    prepared.window = window
-    prepared.heavy = heavy
-    prepared.sparse = sparse
-    prepared.coarse = coarse
+    prepared.window = plan.window
+    prepared.heavy = plan.heavy
+    prepared.sparse = plan.sparse
+    prepared.coarse = plan.coarse
+    plan.prepared = prepared
     return prepared
 
 

@@ -2,6 +2,7 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
+    unsigned int PyUnicode_ReadChar(object text, Py_ssize_t index) except? 0xFFFFFFFF
 
 cdef class _Words:
     cdef object text
@@ -14,6 +15,8 @@ cdef class _Words:
 cdef class _Analysis:
     cdef dict known
     cdef object unwanted
+    cdef int runs
+    cdef object letters
     cdef object stemmer
     cdef object stem
     cdef list terms

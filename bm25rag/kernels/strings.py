@@ -5,7 +5,7 @@ from __future__ import annotations
 import cython
 import numpy as np
 
-from bm25rag.kernels.boundary import LONGEST_WORD
+from bm25rag.kernels.boundary import CLUSTERS, LONGEST_WORD, PAIRS, SINGLES
 from bm25rag.kernels.memory import view
 
 _LONGEST = cython.declare(cython.Py_ssize_t, LONGEST_WORD)
@@ -24,6 +24,18 @@ _POINT = cython.declare(cython.int, 8)
 _ANY = cython.declare(cython.int, 16)
 _WORD_BYTE = cython.declare(cython.int, 7)
 _A_PLUS = cython.declare(cython.int, 43)
+_HAN = cython.declare(cython.int, 1)
+_KANA = cython.declare(cython.int, 2)
+_HANGUL = cython.declare(cython.int, 4)
+_THAI = cython.declare(cython.int, 8)
+_ELSE = cython.declare(cython.int, 16)
+# Words from here on may be parts of runs: Thai is the first script without spaces.
+_FIRST_OF_RUNS = "\u0e01"
+# They begin no cluster.
+_THAI_MARKS = "\u0e31" + "".join(map(chr, [*range(0xE34, 0xE3B), *range(0xE47, 0xE4F)]))
+_PAIRS = cython.declare(cython.int, PAIRS)
+_SINGLES = cython.declare(cython.int, SINGLES)
+_CLUSTERS = cython.declare(cython.int, CLUSTERS)
 # What ``_may_be_inside`` reads behind a text.
 _GAP = "   "
 
@@ -126,10 +138,10 @@ def find_ascii_words(text):
     return words
 
 
-def analyze_text(text, known, unwanted, stemmer, analyze):
+def analyze_text(text, known, unwanted, stemmer, analyze, runs, letters):
     """Return the terms of a text; see ``Backend.analyze_text``."""
     it: _Words = _words(text)
-    analysis: _Analysis = _start(known, unwanted, stemmer)
+    analysis: _Analysis = _start(known, unwanted, stemmer, runs, letters)
     while _next(it):
         word = _word(it)
         terms = analysis.known.get(word)
@@ -139,18 +151,61 @@ def analyze_text(text, known, unwanted, stemmer, analyze):
     return _finish(analysis, analyze)
 
 
-def analyze_words(words, known, unwanted, stemmer, analyze):
+def analyze_words(words, known, unwanted, stemmer, analyze, runs, letters):
     """Return the terms of words; see ``Backend.analyze_words``."""
-    it: _Words
-    analysis: _Analysis = _start(known, unwanted, stemmer)
+    analysis: _Analysis = _start(known, unwanted, stemmer, runs, letters)
     for word in words:
-        terms = analysis.known.get(word)
-        if terms is None and word.isascii():
-            it = _words(word)
-            if _is_plain(it.data, 0, it.size):
-                terms = _analyze_plain(analysis, word)
-        _append(analysis, word, terms)
+        _append(analysis, word, _terms_of(analysis, word))
     return _finish(analysis, analyze)
+
+
+@cython.cfunc
+def _terms_of(analysis: _Analysis, word):
+    """Return the terms of a word; ``None``: it is left to Python."""
+    it: _Words
+    terms = analysis.known.get(word)
+    if terms is not None:
+        return terms
+    if not word.isascii():
+        return _analyze_letters(analysis, word)
+    it = _words(word)
+    return _analyze_plain(analysis, word) if _is_plain(it.data, 0, it.size) else None
+
+
+def analyze_texts(words, tokens, counts, known, unwanted, stemmer, analyze, runs, letters):
+    """Return the terms of texts; see ``Backend.analyze_texts``."""
+    in_tokens: cython.const[cython.uint][::1] = view(tokens)
+    in_counts: cython.const[cython.uint][::1] = view(counts)
+    place: cython.Py_ssize_t = 0
+    text: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    found: list = _terms_of_each(words, _start(known, unwanted, stemmer, runs, letters), analyze)
+    texts: list = []
+    own: list
+    for text in range(in_counts.shape[0]):
+        own = []
+        stop = place + in_counts[text]
+        while place < stop:
+            _extend(own, found[in_tokens[place]])
+            place += 1
+        texts.append(own)
+    return texts
+
+
+@cython.cfunc
+def _terms_of_each(words, analysis: _Analysis, analyze) -> list:
+    """Return the terms of each word."""
+    found: list = []
+    for word in words:
+        terms = _terms_of(analysis, word)
+        if terms is None:
+            analysis.rest.append(word)
+            terms = word
+        found.append(terms)
+    if not analysis.rest:
+        return found
+    analyzed: dict = analyze(analysis.rest)
+    return [analyzed[one] if isinstance(one, str) else one for one in found]
 
 
 @cython.final
@@ -163,11 +218,13 @@ class _Analysis:
 
 
 @cython.cfunc
-def _start(known, unwanted, stemmer) -> _Analysis:
+def _start(known, unwanted, stemmer, runs, letters) -> _Analysis:
     analysis: _Analysis = _Analysis()
     analysis.known = known
     analysis.unwanted = unwanted
     analysis.stemmer = stemmer
+    analysis.runs = runs
+    analysis.letters = letters
     analysis.stem = None
     analysis.terms = []
     analysis.rest = []
@@ -202,14 +259,67 @@ def _analyze_plain(analysis: _Analysis, word):
     """Return the terms of a plain word, and remember them; ``None``: it is left to Python."""
     if analysis.stemmer is None:
         return None
-    if word in analysis.unwanted:
-        terms = ()
-    else:
-        if analysis.stem is None:
-            analysis.stem = analysis.stemmer()
-        terms = (analysis.stem(word) or word,)
+    terms = _of_token(analysis, word)
     analysis.known[word] = terms
     return terms
+
+
+@cython.cfunc
+def _of_token(analysis: _Analysis, token):
+    if token in analysis.unwanted:
+        return ()
+    if analysis.stem is None:
+        analysis.stem = analysis.stemmer()
+    return (analysis.stem(token) or token,)
+
+
+@cython.cfunc
+def _analyze_letters(analysis: _Analysis, word):
+    """Do as ``_analyze_plain`` for a word of letters that are not all ASCII."""
+    if word >= _FIRST_OF_RUNS:
+        return _analyze_run(analysis, word) if analysis.runs else None
+    if analysis.letters is None or analysis.stemmer is None or len(word) > LONGEST_WORD:
+        return None
+    if not word.isalpha():
+        return None
+    terms = _of_token(analysis, analysis.letters(word))
+    analysis.known[word] = terms
+    return terms
+
+
+@cython.cfunc
+def _analyze_run(analysis: _Analysis, word):
+    """Do as ``_analyze_plain`` for a part of a run of a script without spaces, if it is usual."""
+    kind: cython.int = 0
+    size: cython.Py_ssize_t = len(word)
+    i: cython.Py_ssize_t
+    if analysis.stemmer is None or not 0 < size <= _LONGEST:
+        return None
+    for i in range(size):
+        kind |= _kind_of(PyUnicode_ReadChar(word, i) if cython.compiled else ord(word[i]))  # noqa: F821
+    first = word[0]
+    if kind == _THAI and analysis.runs & _CLUSTERS and first not in _THAI_MARKS:
+        return _analyze_plain(analysis, word)
+    if not analysis.runs & _PAIRS or kind & (_THAI | _ELSE) or size > 2:
+        return None
+    if size == 1 or not analysis.runs & _SINGLES or not "\u4e00" <= first <= "\u9fff":
+        return _analyze_plain(analysis, word)
+    terms = _of_token(analysis, word) + _of_token(analysis, first)
+    analysis.known[word] = terms
+    return terms
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _kind_of(point: cython.uint) -> cython.int:
+    """Return which letters a code point is of, those that no normal form or folding changes."""
+    if 0x4E00 <= point <= 0x9FFF:
+        return _HAN
+    if 0x3041 <= point <= 0x3096 or 0x30A1 <= point <= 0x30FA or point == 0x30FC:
+        return _KANA
+    if 0xAC00 <= point <= 0xD7A3:
+        return _HANGUL
+    return _THAI if 0x0E01 <= point <= 0x0E3A or 0x0E40 <= point <= 0x0E4E else _ELSE
 
 
 @cython.cfunc

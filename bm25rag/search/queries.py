@@ -58,11 +58,17 @@ def terms_of(analyzer: Analyzer, query: Query, name: str = "query") -> Terms:
 def terms_of_each(analyzer: Analyzer, queries: Sequence[Query]) -> list[Terms]:
     """Analyse queries and check them, as ``terms_of`` does; messages say which is wrong."""
     given = [query for query in queries if not isinstance(query, str)]
-    if given and _are_lists_of_strings(given):
-        analyze = analyzer.query_terms
-        terms = [analyze(query) if isinstance(query, str) else query for query in queries]
-        return cast("list[Terms]", terms)
-    return [terms_of(analyzer, query, f"queries[{n}]") for n, query in enumerate(queries)]
+    checked: Iterable[Terms]
+    if _are_lists_of_strings(given):
+        checked = cast("list[Terms]", given)
+    else:
+        numbered = ((n, one) for n, one in enumerate(queries) if not isinstance(one, str))
+        checked = [_check_query(query, f"queries[{n}]") for n, query in numbered]
+    analyzed = analyzer.query_terms_of_each([one for one in queries if isinstance(one, str)])
+    if not given:
+        return [*analyzed]
+    texts, others = iter(analyzed), iter(checked)
+    return [next(texts if isinstance(query, str) else others) for query in queries]
 
 
 def resolve_queries(snapshot: Snapshot, queries: Sequence[Terms]) -> ResolvedQueries:

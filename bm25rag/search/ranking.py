@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -228,7 +229,14 @@ def _floor(min_score: float | None) -> float:
 
 def _plan(k: int, mask: Allowed | None) -> SearchPlan:
     """Choose when to look terms up."""
-    return SearchPlan(k, mask, WINDOW, max(HEAVY, k * _HEAVY_BY_K), SPARSE, COARSE, FEW)
+    settings = WINDOW, max(HEAVY, k * _HEAVY_BY_K), SPARSE, COARSE, FEW
+    return _unmasked_plan(k, *settings) if mask is None else SearchPlan(k, mask, *settings)
+
+
+@lru_cache(maxsize=64)
+def _unmasked_plan(k: int, *settings: int) -> SearchPlan:
+    """Return the same plan for the same settings: the kernels prepare each once."""
+    return SearchPlan(k, None, *settings)
 
 
 def score_all(snapshot: Snapshot, terms: Terms) -> Float64:

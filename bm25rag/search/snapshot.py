@@ -295,21 +295,29 @@ class Snapshot:
                 hit.corrections = dict(corrections)
         return hits
 
+    @lazy_property
+    def _living(self) -> tuple[Allowed | None, ...]:
+        return tuple([view.allowed for view in self.views])
+
     # --- filters --------------------------------------------------------------------
 
     def masks(self, filter: Filter | None) -> tuple[Allowed | None, ...]:
         """Return which documents of each segment live and pass; ``None`` where all do."""
         if filter is None:
-            return tuple([view.allowed for view in self.views])
+            return self._living
         from bm25rag.search.filter_masks import masks_of  # most searches have no filter
 
         return masks_of(self.views, filter)
 
     def passing(self, filter: Filter | None) -> Iterator[tuple[int, int]]:
         """Yield where the living documents that pass are, in order, as by ``locate``."""
-        for segment_index, numbers in enumerate(self._passing(filter, 0, None)):
+        for segment_index, numbers in enumerate(self.passing_numbers(filter)):
             for number in numbers:
                 yield segment_index, number
+
+    def passing_numbers(self, filter: Filter | None) -> Iterator[Sequence[int]]:
+        """Yield for each segment which of its living documents pass, ascending."""
+        return self._passing(filter, 0, None)
 
     def ids(self, filter: Filter | None, first: int, stop: int | None) -> list[str]:
         """Return the ids of the documents that pass, in order, from the first up to a last."""

@@ -142,6 +142,7 @@ COMMANDS = {
     "delete": ["delete", "{}", "x"],
     "compact": ["compact", "{}"],
     "search": ["search", "{}", "red"],
+    "grep": ["grep", "{}", "red"],
     "explain": ["explain", "{}", "red", "a"],
     "export": ["export", "{}"],
     "info": ["info", "{}"],
@@ -182,4 +183,7 @@ def test_all_commands_that_open_an_index_are_tried_above() -> None:
 
 
 def _takes_index(command: object) -> bool:
-    return any(parameter.name == "index_path" for parameter in getattr(command, "params", []))
+    return any(
+        parameter.name in ("index_path", "index_paths")
+        for parameter in getattr(command, "params", [])
+    )

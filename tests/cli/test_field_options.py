@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bm25rag import BM25Index
+from bm25rag.cli.mcp.served import Served
 from bm25rag.cli.mcp.tools import IndexTools
 from support.commands import fails, ok, rows, write_jsonl
 
@@ -92,7 +93,7 @@ def test_export_and_search_show_fields_that_no_metadata_have() -> None:
     ]
     found = rows(ok("search", "saved", "cats", "--format", "jsonl").stdout)
     assert found[0]["fields"] == {"title": "Cats"}
-    tools = IndexTools(Path("saved"), write=True)
+    tools = IndexTools([Served(Path("saved"))], write=True)
     answer = tools.call("search", {"query": "cats"})
     assert "Sea cats" in answer.text
     tools.call("add", {"documents": [{"id": "z", "text": "y", "metadata": {"title": "Whales"}}]})

@@ -16,13 +16,14 @@ from typing import Any
 import pytest
 
 from bm25rag import BM25Index
-from bm25rag.cli.mcp.command import _server
+from bm25rag.cli.mcp.protocol import make_server
+from bm25rag.cli.mcp.served import Served
 from bm25rag.cli.mcp.tools import IndexTools
 from support.commands import HELLO, fails, ok
 from support.environment import ROOT
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
-from mcp import Client, StdioServerParameters, stdio_client
+from mcp import Client, MCPError, StdioServerParameters, stdio_client
 
 
 def connect(*words: str, **options: Any) -> Client:
@@ -40,8 +41,8 @@ def test_a_client_lists_the_tools_and_calls_them(saved: Path, era: Any) -> None:
     async def use() -> None:
         async with connect("--about", "Where things go", mode=era) as client:
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-            assert list(tools) == ["search", "get", "explain", "count"]
-            assert tools["search"].description.startswith("Where things go. Search 4 documents")
+            assert list(tools) == ["search", "grep", "read", "explain", "count"]
+            assert "Here: Where things go. 4 documents" in tools["search"].description
             assert all(tool.annotations.read_only_hint for tool in tools.values())
             assert tools["search"].input_schema["required"] == ["query"]
             assert "year (number)" in str(tools["search"].input_schema)
@@ -53,7 +54,7 @@ def test_a_client_lists_the_tools_and_calls_them(saved: Path, era: Any) -> None:
             assert expected.text in found.content[0].text
 
             for arguments, complaint in (
-                ({"query": "red", "k": -1}, "k must be an integer >= 0, got -1"),
+                ({"query": "red", "k": -1}, "k must be an integer >= 1, got -1"),
                 ({"query": "red", "filter": {"a": {"$b": 1}}}, "filter at a.$b: unknown operator"),
                 ({"query": 7}, "query must be a string, got int"),
                 ({}, "search needs the argument 'query'"),
@@ -72,9 +73,9 @@ def test_a_client_lists_the_tools_and_calls_them(saved: Path, era: Any) -> None:
 
 def test_with_write_a_client_adds_and_deletes(saved: Path) -> None:
     async def use() -> None:
-        async with Client(_server(IndexTools(saved, write=True))) as client:
+        async with Client(make_server(IndexTools([Served(saved)], write=True))) as client:
             tools = (await client.list_tools()).tools
-            assert [tool.name for tool in tools][4:] == ["add", "delete"]
+            assert [tool.name for tool in tools][5:] == ["add", "delete"]
             plane = {"id": "plane", "text": "a red plane", "metadata": {"year": 2024}}
             await client.call_tool("add", {"documents": [plane]})
             assert BM25Index.open(saved).get(["plane"])[0].metadata == {"year": 2024}
@@ -108,39 +109,6 @@ def send(process: subprocess.Popen[bytes], *lines: bytes) -> None:
 def request(number: int, method: str, **parameters: Any) -> bytes:
     message = {"jsonrpc": "2.0", "id": number, "method": method, "params": parameters}
     return json.dumps(message).encode()
-
-
-def test_nonsense_on_the_wire_ends_nothing(saved: Path, start: Start) -> None:
-    process = start("mcp", saved)
-    nested = b'{"$and":[' * 1000 + b"{}" + b"]}" * 1000
-    send(
-        process,
-        b"hello",
-        b"\xff\x00",
-        b"[]",
-        request(1, "initialize", **HELLO),
-        b'{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "count",'
-        b' "arguments": {"filter": ' + nested + b"}}}",
-        request(3, "tools/call", name="search", arguments=["red"]),
-        request(4, "tools/call", name="search", arguments={"query": "red " * 50_000}),
-        request(5, "tools/call", name="search", arguments={"query": "red", "k": 10**400}),
-        request(6, "nope"),
-        request(8, "tools/call", name="search", arguments={"query": "red", "k": "x" * 9999}),
-        request(7, "tools/call", name="count"),
-    )
-    answers: dict[int, Any] = {}
-    while not {1, 3, 4, 5, 6, 7, 8} <= set(answers):
-        answer = json.loads(process.stdout.readline())
-        answers[answer["id"]] = answer
-    assert "error" in answers[3]
-    assert "error" in answers[6]
-    for number in (4, 5, 8):
-        assert answers[number]["result"]["isError"]
-        assert len(answers[number]["result"]["content"][0]["text"]) <= 1000
-    assert answers[7]["result"]["structuredContent"] == {"count": 4}
-    out, err = process.communicate(timeout=60)  # closes its input
-    assert (out, process.returncode) == (b"", 0)
-    assert err == b"Serving 4 documents of saved (MCP)\n"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C to whole groups of processes")
@@ -189,3 +157,84 @@ def test_without_the_extra_the_message_has_the_pip_line(
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "mcp_types", None)
     fails(3, "bm25rag mcp needs mcp: pip install 'bm25rag[mcp]'", "mcp", saved)
+
+
+# --- by HTTP -------------------------------------------------------------------------
+
+TOKEN = "a-token-of-the-tests"
+
+
+@pytest.fixture
+def address(
+    saved: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> tuple[subprocess.Popen[bytes], str]:
+    monkeypatch.setenv("BM25RAG_MCP_TOKEN", TOKEN)
+    process = start("mcp", saved, "--http", "--port", 0)
+    said = process.stderr.readline().decode()
+    assert said.startswith("Serving 4 documents of saved (MCP) at http://127.0.0.1:")
+    return process, said.split(" at ")[1].strip()
+
+
+def test_by_http_only_those_with_the_token_are_served(
+    address: tuple[subprocess.Popen[bytes], str],
+) -> None:
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    process, url = address
+    hello = json.loads(request(1, "initialize", **HELLO))
+    accepts = {"accept": "application/json, text/event-stream"}
+    for given in ({}, {"authorization": "Bearer no"}, {"authorization": TOKEN}):
+        answer = httpx2.post(url, json=hello, headers={**accepts, **given})
+        assert (answer.status_code, answer.content) == (401, b"")
+    known = {**accepts, "authorization": f"Bearer {TOKEN}"}
+    elsewhere = {**known, "host": "evil.example"}
+    assert httpx2.post(url, json=hello, headers=elsewhere).status_code == 421
+    large = b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * (17 << 20) + b'"}'
+    typed = {**known, "content-type": "application/json"}
+    assert httpx2.post(url, content=large, headers=typed).status_code == 413
+
+    async def use() -> None:
+        async with (
+            httpx2.AsyncClient(headers=known) as session,
+            Client(streamable_http_client(url, http_client=session)) as client,
+        ):
+            calls = [client.call_tool("search", {"query": "red"}) for _ in range(50)]
+            for found in await asyncio.gather(*calls):
+                assert len(found.structured_content["hits"]) == 2
+
+    asyncio.run(use())
+    if os.name != "nt":
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
+
+
+@pytest.mark.parametrize("token", ["", "short", "ünsichere Zeichen überall"])
+def test_by_http_a_token_is_needed(
+    saved: Path, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BM25RAG_MCP_TOKEN", token)
+    fails(3, "--http needs a token of at least 16 ASCII characters", "mcp", saved, "--http")
+
+
+# --- resources and prompts -----------------------------------------------------------
+
+
+def test_documents_are_resources_and_a_prompt_asks_for_quotations(saved: Path) -> None:
+    async def use() -> None:
+        async with Client(make_server(IndexTools([Served(saved)]))) as client:
+            (template,) = (await client.list_resource_templates()).resource_templates
+            assert template.uri_template == "bm25rag://{index}/{id}"
+            (content,) = (await client.read_resource("bm25rag://saved/bo%61t")).contents
+            assert content.text.endswith("A red boat sails on the sea.")
+            for wrong in ("bm25rag://saved/x", "bm25rag://saved", "file:///etc/passwd"):
+                with pytest.raises(MCPError, match=r"no document|a resource is"):
+                    await client.read_resource(wrong)
+            (prompt,) = (await client.list_prompts()).prompts
+            assert [argument.name for argument in prompt.arguments] == ["question"]
+            filled = await client.get_prompt("answer", {"question": "Where are boats?"})
+            assert "Where are boats?" in filled.messages[0].content.text
+            with pytest.raises(MCPError, match="there is one prompt"):
+                await client.get_prompt("other", {})
+
+    asyncio.run(use())

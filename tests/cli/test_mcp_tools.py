@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from bm25rag import BM25Index
+from bm25rag.cli.mcp.served import Served
 from bm25rag.cli.mcp.tools import IndexTools
 from bm25rag.errors import BM25Error, CorruptIndexError, LockedError, NotAnIndexError
 from support.environment import ROOT
@@ -31,12 +32,12 @@ METADATA: list[dict[str, Any]] = [
 @pytest.fixture
 def tools() -> IndexTools:
     BM25Index.from_texts(TEXTS.values(), list(TEXTS), METADATA).save("saved")
-    return IndexTools(Path("saved"))
+    return IndexTools([Served(Path("saved"))])
 
 
 @pytest.fixture
 def writing(tools: IndexTools) -> IndexTools:
-    return IndexTools(Path("saved"), write=True)
+    return IndexTools([Served(Path("saved"))], write=True)
 
 
 def refuses(tools: IndexTools, complaint: str, name: str, **arguments: object) -> None:
@@ -49,7 +50,7 @@ def refuses(tools: IndexTools, complaint: str, name: str, **arguments: object) -
 
 
 def test_by_default_no_tool_writes(tools: IndexTools, writing: IndexTools) -> None:
-    assert [tool.name for tool in tools.tools()] == ["search", "get", "explain", "count"]
+    assert [tool.name for tool in tools.tools()] == ["search", "grep", "read", "explain", "count"]
     refuses(tools, "there is no tool 'delete'; there are search", "delete", ids=["boat"])
     assert [tool.name for tool in writing.tools() if not tool.reads] == ["add", "delete"]
 
@@ -60,11 +61,11 @@ def test_the_fields_of_the_metadata_are_named_with_their_kinds(tools: IndexTools
         "Fields here: at (datetime), author.name (string), day (date), done (true or false), "
         "lang (string), tags (list), weight (number), year (number)."
     )
-    assert search.description.startswith("Search 3 documents by their words (BM25, english:")
+    assert "Here: 3 documents (english: forms of a word are one)." in search.description
 
 
 def test_of_an_untrusted_index_no_word_stands_in_a_description(tools: IndexTools) -> None:
-    untrusted = IndexTools(Path("saved"), untrusted=True)
+    untrusted = IndexTools([Served(Path("saved"), untrusted=True)])
     assert "Fields here" not in str(untrusted.tools())
 
 
@@ -81,14 +82,14 @@ def test_the_page_names_every_tool_with_its_arguments(writing: IndexTools) -> No
 
 def test_search_gives_what_the_index_gives(tools: IndexTools) -> None:
     hits = BM25Index.open("saved").search("red boats")
-    content, text = tools.call("search", {"query": "red boats"})
+    content, text = tools.call("search", {"query": "red boats", "filter": None, "cursor": None})
     assert [(hit["id"], hit["score"]) for hit in content["hits"]] == [
         (hit.id, hit.score) for hit in hits
     ]
     assert content["hits"][0]["text"] == TEXTS["boat"]
     assert content["hits"][0]["metadata"] == METADATA[0]
-    assert text.startswith(f"1. boat (score {hits[0].score:.4g})\n")
-    assert f"{TEXTS['boat']}\n\n2. car (score " in text
+    assert text.startswith(f"1. boat (line 1, score {hits[0].score:.4g})\n")
+    assert f"{TEXTS['boat']}\n\n2. car (line 1, score " in text
 
 
 def test_a_filter_and_k_hold(tools: IndexTools) -> None:
@@ -96,36 +97,31 @@ def test_a_filter_and_k_hold(tools: IndexTools) -> None:
         content, _ = tools.call("search", {"query": "red boat", **arguments})
         assert [hit["id"] for hit in content["hits"]] == ["boat"]
     content, text = tools.call("search", {"query": "red", "filter": {"year": 1999}})
-    assert content == {"hits": []}
+    assert content == {"hits": [], "total": 0, "returned": 0, "truncated": False}
     assert text == "No document that may be found has a word of the query."
 
 
-def test_of_a_long_text_the_matching_part_is_shown_and_get_shows_more(tools: IndexTools) -> None:
-    content, text = tools.call("search", {"query": "harbour", "max_characters": 60})
-    (hit,) = content["hits"]
-    start, characters = hit["start"], hit["characters"]
-    assert "harbour" in hit["text"]
-    assert hit["text"] == TEXTS["book"][start : start + 60]
-    assert {hit["text"][first:last] for first, last, _ in hit["spans"]} == {"harbour"}
-    assert characters == len(TEXTS["book"])
-    assert text.endswith(f"[characters {start} to {start + 60} of {characters}]")
-    content, _ = tools.call("get", {"ids": ["book"], "start": start, "max_characters": 200})
-    assert content["documents"][0]["text"] == TEXTS["book"][start : start + 200]
+def test_a_quotation_is_found_read_and_checked(tools: IndexTools) -> None:
+    (hit,) = tools.call("search", {"query": "harbour", "budget": 1000}).content["hits"]
+    assert {hit["text"][first:last] for first, last in hit["spans"]} == {"harbour"}
+    assert hit["text"] == TEXTS["book"][hit["start"] :][: len(hit["text"])]
+    lines = "-".join(map(str, hit["lines"]))
+    whole = tools.call("read", {"id": hit["id"], "lines": lines}).content["documents"][0]["text"]
+    assert hit["text"] in whole
+    (document,) = tools.call("grep", {"pattern": "harbour lies behind"}).content["documents"]
+    assert (document["id"], document["lines"][0]["number"]) == ("book", hit["lines"][0])
 
 
-def test_get_names_what_is_missing(tools: IndexTools) -> None:
-    content, text = tools.call("get", {"ids": ["car", "plane"]})
-    assert [document["id"] for document in content["documents"]] == ["car"]
-    assert content["missing"] == ["plane"]
-    assert text.startswith('car\n{"year": 2021')
-    assert text.endswith("\n\nNot in the index: plane")
-
-
-def test_explain_says_which_words_do_not_count(tools: IndexTools) -> None:
+def test_explain_says_which_words_do_not_count_within_its_budget(tools: IndexTools) -> None:
     content, text = tools.call("explain", {"query": "the red zebra", "id": "car"})
     assert content["score"] == BM25Index.open("saved").explain("red", "car").score
-    assert content["ignored"] == {"the": "a stop word", "zebra": "in no document of the index"}
+    ignored = {one["word"]: one["ignored"] for one in content["parts"] if "word" in one}
+    assert ignored == {"the": "a stop word", "zebra": "in no document of the index"}
     assert text.endswith("'zebra' does not count: in no document of the index")
+    many = {"query": " ".join(f"w{n}" for n in range(900)), "id": "car", "budget": 1500}
+    content, text = tools.call("explain", many)
+    assert content["truncated"]
+    assert max(len(json.dumps(content)), len(text)) <= 1500
 
 
 def test_count_takes_a_filter(tools: IndexTools) -> None:
@@ -136,10 +132,11 @@ def test_count_takes_a_filter(tools: IndexTools) -> None:
 def test_answers_are_values_of_json(tools: IndexTools) -> None:
     with BM25Index.open("saved", mode="w") as index:
         index.add(["half \ud800 a pair"], ["odd"], [{"é": "\udfff"}])
-    content, text = tools.call("get", {"ids": ["car", "book", "odd"]})
-    json.dumps(content, allow_nan=False, ensure_ascii=False).encode()
-    text.encode()
-    car, book, odd = content["documents"]
+    answers = [tools.call("read", {"id": id}) for id in ("car", "book", "odd")]
+    for content, text in answers:
+        json.dumps(content, allow_nan=False, ensure_ascii=False).encode()
+        text.encode()
+    car, book, odd = (answer.content["documents"][0] for answer in answers)
     assert car["metadata"] == {"year": 2021, "day": "2021-05-01", "weight": None}
     assert book["metadata"]["at"] == "2024-01-01T00:00:00"
     assert (odd["text"], odd["metadata"]) == ("half ? a pair", {"é": "?"})
@@ -147,7 +144,7 @@ def test_answers_are_values_of_json(tools: IndexTools) -> None:
 
 def test_texts_that_are_not_stored_are_said_to_be_so() -> None:
     BM25Index.from_texts(["red"], ["a"], store_text=False).save("bare")
-    content, text = IndexTools(Path("bare")).call("search", {"query": "red"})
+    content, text = IndexTools([Served(Path("bare"))]).call("search", {"query": "red"})
     assert content["hits"][0]["text"] is None
     assert text.endswith("\n(text not stored)")
 
@@ -164,31 +161,43 @@ def test_a_call_sees_what_others_have_committed(tools: IndexTools) -> None:
 @pytest.mark.parametrize(
     ("complaint", "name", "arguments"),
     [
-        ("there is no tool 'nope'; there are search, get, explain, count", "nope", {}),
+        ("there is no tool 'nope'; there are search, grep, read, explain", "nope", {}),
         ("search needs the argument 'query'", "search", {}),
         ("search has no argument 'q'; it has query, k", "search", {"q": "red"}),
         ("search has no argument 'self'", "search", {"self": 1, "query": "red"}),
         ("query must be a string, got list", "search", {"query": ["red"]}),
         ("query must be a string, got NoneType", "search", {"query": None}),
         ("query must have at most 10,000 characters, got 10,001", "search", {"query": "a" * 10001}),
-        ("k must be an integer >= 0, got -1", "search", {"query": "red", "k": -1}),
-        ("k must be an integer >= 0, got '5'", "search", {"query": "red", "k": "5"}),
-        ("k must be an integer >= 0, got True", "search", {"query": "red", "k": True}),
+        ("k must be an integer >= 1, got -1", "search", {"query": "red", "k": -1}),
+        ("k must be an integer >= 1, got '5'", "search", {"query": "red", "k": "5"}),
+        ("k must be an integer >= 1, got True", "search", {"query": "red", "k": True}),
         ("k must be at most 100", "search", {"query": "red", "k": 1_000_000}),
         ("k must be at most 100", "search", {"query": "red", "k": 10**5000}),
-        (
-            "max_characters must be at most 100,000",
-            "search",
-            {"query": "a", "max_characters": 10**6},
-        ),
+        ("budget must be from 1,000 to 100,000", "search", {"query": "a", "budget": 10**6}),
+        ("budget must be from 1,000 to 100,000", "read", {"id": "car", "budget": 10**5000}),
+        ("budget must be an integer >= 0, got '5'", "grep", {"pattern": "a", "budget": "5"}),
+        ("filter must be an object such as", "grep", {"pattern": "a", "filter": [1]}),
+        ("pattern must be a string, got list", "grep", {"pattern": ["a"]}),
+        ("regex must be True or False", "grep", {"pattern": "a", "regex": "yes"}),
+        ("no regular expression of RE2", "grep", {"pattern": "(", "regex": True}),
+        ("context must be at most 10", "grep", {"pattern": "a", "context": 11}),
+        ("grep has no argument 'seconds'", "grep", {"pattern": "a", "seconds": 9}),
+        ("grep has no argument 'scope'", "grep", {"pattern": "a", "scope": "b"}),
+        ("read needs either id or source", "read", {}),
+        ("read needs either id or source", "read", {"id": "a", "source": "b"}),
+        ("there is no document with the id 'x'", "read", {"id": "x"}),
+        ("has the source 'x'", "read", {"source": "x"}),
+        ("id must be a str, got list", "read", {"id": ["car"]}),
+        ("lines must be a string such as '10-20'", "read", {"id": "car", "lines": [1, 2]}),
+        ("lines must be a string such as '10-20'", "read", {"id": "car", "lines": "9-3"}),
+        ("lines must be a string such as '10-20'", "read", {"id": "car", "lines": "0"}),
         ("filter must be an object such as", "search", {"query": "red", "filter": '{"year": 1}'}),
         ("filter at $or: expected", "search", {"query": "red", "filter": {"$or": {}}}),
         ("filter at year.$gt: expected", "count", {"filter": {"year": {"$gt": []}}}),
         ("filter at year.$near: unknown operator", "count", {"filter": {"year": {"$near": 1}}}),
-        ("ids must be an iterable of str, got str", "get", {"ids": "boat"}),
-        ("ids[1] must be a str, got int", "get", {"ids": ["boat", 1]}),
-        ("the number of ids must be at most 100", "get", {"ids": ["boat"] * 101}),
-        ("start must be an integer >= 0, got -1", "get", {"ids": ["boat"], "start": -1}),
+        ("ids must be an iterable of str, got str", "delete", {"ids": "boat"}),
+        ("ids[1] must be a str, got int", "delete", {"ids": ["boat", 1]}),
+        ("the number of ids must be at most 100", "delete", {"ids": ["boat"] * 101}),
         ("there is no document with the id 'x'", "explain", {"query": "red", "id": "x"}),
         ("id must be a str, got NoneType", "explain", {"query": "red", "id": None}),
         ("documents must be an iterable", "add", {"documents": {"id": "a", "text": "b"}}),
@@ -226,28 +235,67 @@ def test_an_index_that_is_no_longer_there_is_an_error_of_the_call(tools: IndexTo
 def test_a_damaged_index_is_refused_at_once(tools: IndexTools) -> None:
     Path("saved/manifest.json").write_text("{", encoding="utf-8")
     with pytest.raises(CorruptIndexError):
-        IndexTools(Path("saved"))
+        Served(Path("saved"))
 
 
 # --- writing -------------------------------------------------------------------------
 
 
+def written(what: str, *ids: str) -> dict[str, Any]:
+    return {what: [*ids], "total": len(ids), "returned": len(ids)}
+
+
 def test_each_write_is_a_commit(writing: IndexTools) -> None:
     document = {"id": "plane", "text": "a red plane", "metadata": {"year": 2024}}
     content, text = writing.call("add", {"documents": [document]})
-    assert (content, text) == ({"added": ["plane"]}, "Added 1 of 1.")
+    assert (content, text) == (written("added", "plane"), "Added 1 of 1.")
     assert BM25Index.open("saved").get(["plane"])[0].metadata == {"year": 2024}
     skipped = writing.call("add", {"documents": [document], "on_duplicate": "skip"})
-    assert skipped == ({"added": []}, "Added 0 of 1.")
+    assert skipped == (written("added"), "Added 0 of 1.")
     content, text = writing.call("delete", {"ids": ["plane", "gone"]})
-    assert (content, text) == ({"deleted": ["plane"]}, "Deleted 1 of 2.")
+    assert (content, text) == (written("deleted", "plane"), "Deleted 1 of 2.")
     assert "plane" not in BM25Index.open("saved")
 
 
-def test_a_writer_elsewhere_is_named_after_a_while(
-    writing: IndexTools, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bm25rag.cli.mcp.tools._PATIENCE", 0.01)
+def test_a_writer_elsewhere_is_named_after_a_while(saved: Path) -> None:
+    writing = IndexTools([Served(saved, patience=0.01)], write=True)
     with BM25Index.open("saved", mode="w"), pytest.raises(LockedError, match="another writer"):
         writing.call("delete", {"ids": ["car"]})
-    assert writing.call("delete", {"ids": ["car"]}).content == {"deleted": ["car"]}
+    assert writing.call("delete", {"ids": ["car"]}).content == written("deleted", "car")
+
+
+# --- several indexes ----------------------------------------------------------------
+
+
+def test_of_several_indexes_each_call_names_one() -> None:
+    for folder, text in (("a/notes.bm25", "a red boat"), ("b/notes.bm25", "a red car")):
+        BM25Index.from_texts([text] * 9).save(folder)
+    served = [Served(Path("a/notes.bm25"), about="Boats."), Served(Path("b/notes.bm25"))]
+    tools = IndexTools(served)
+    assert len(tools) == 18
+    for tool in tools.tools():
+        assert tool.properties["index"]["enum"] == ["notes", "notes-2"]
+        assert "notes: Boats. 9 documents" in tool.properties["index"]["description"]
+        assert tool.required[0] == "index"
+    boat, car = (
+        tools.call("search", {"index": name, "query": "red", "k": 2})
+        for name in ("notes", "notes-2")
+    )
+    assert (boat.content["hits"][0]["text"], car.content["hits"][0]["text"]) == (
+        "a red boat",
+        "a red car",
+    )
+    refuses(tools, "search needs the argument 'index'", "search", query="red")
+    refuses(tools, "index must be one of notes, notes-2, got 'x'", "count", index="x")
+    refuses(tools, "index must be one of", "count", index=["notes"])
+    other = {"index": "notes-2", "query": "red", "cursor": boat.content["cursor"]}
+    refuses(tools, "cursor belongs to other arguments or another index", "search", **other)
+
+
+def test_vectors_are_an_argument_where_documents_have_some(tools: IndexTools) -> None:
+    assert "vector" not in tools.tools()[0].properties
+    BM25Index.from_texts(["red", "blue"], vectors=[{"a": 1.0}, {"b": 1.0}]).save("sparse")
+    sparse = IndexTools([Served(Path("sparse"))])
+    call = {"query": "red", "vector": {"b": 2.0}}
+    assert sparse.call("search", call).content["total"] == 2
+    refuses(sparse, "vector", "search", query="red", vector={"b": "x"})

@@ -19,7 +19,7 @@ import pytest
 from numpydoc.docscrape import ClassDoc, FunctionDoc
 
 import bm25rag
-from bm25rag import adapters, errors, filters, following, fusion, hybrid, vectors
+from bm25rag import adapters, agents, errors, filters, following, fusion, hybrid, vectors
 from bm25rag.adapters import DeltaOn, Mode, OnDuplicate, VariantName
 from bm25rag.scoring.variants import VARIANTS
 from support.environment import ROOT
@@ -28,6 +28,7 @@ from support.environment import ROOT
 DECLARED = {
     "bm25rag": set(bm25rag.__all__),
     "bm25rag.adapters": set(adapters.__all__),
+    "bm25rag.agents": set(agents.__all__),
     "bm25rag.errors": set(errors.__all__),
     "bm25rag.filters": set(filters.__all__),
     "bm25rag.following": set(following.__all__),
@@ -43,7 +44,6 @@ ADAPTERS = sorted(
 
 
 def public_modules() -> Iterator[types.ModuleType]:
-    """Find the modules with an ``__all__``, in all packages."""
     folder = Path(bm25rag.__file__).parent
     for path in sorted(folder.rglob("*.py")):
         parts = path.relative_to(folder.parent).with_suffix("").parts
@@ -152,7 +152,6 @@ def imported_names(source: str) -> Iterator[tuple[str, str]]:
 
 
 def undeclared(source: str) -> list[str]:
-    """Name what a source imports from the core and may not."""
     return [
         f"{module}.{name}" if name else module
         for module, name in imported_names(source)

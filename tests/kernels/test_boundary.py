@@ -31,7 +31,6 @@ pytestmark = pytest.mark.usefixtures("backend")
 
 
 def segment(**changed: Any) -> SegmentArrays:
-    """Two documents, both with the one term there is."""
     arrays: dict[str, Any] = {
         "documents": np.array([0, 1], np.uint16),
         "codes": np.array([0, 0], np.uint16),
@@ -326,7 +325,7 @@ def scan(data: bytes, ends: Any, points: int = CODE_POINTS, least: int = 1) -> A
     if scanner is None:
         pytest.skip("this backend has no scanner")
     texts = Texts(np.frombuffer(data, np.uint8), np.array(ends, np.int64))
-    return scanner.scan(texts, np.zeros(points, np.uint64), least, False, [])
+    return scanner.scan(texts, np.zeros(points, np.uint64), least, False, False, [])
 
 
 def find_words(least: int = 1, points: int = CODE_POINTS, kind: Any = np.uint64) -> Any:

@@ -13,17 +13,19 @@ import pytest
 pytest.importorskip("benchmarks", reason="the benchmarks are in the checkout only")
 
 from benchmarks import earlier, hybrid, large, quality, scale, vectors
+from benchmarks.corpora import Corpus
 from benchmarks.engines import OURS
 from benchmarks.living import FILTERS, FIRST
 from benchmarks.plots import Box, frontier, placed
 from benchmarks.report import SMALL_GROUP, Report, Results, Row, about, details, raced
+from benchmarks.rows import asking
 from benchmarks.rows.searching import field
 from benchmarks.summary import HEADLINES, behind_table, cost_table, headlines, publish, speed_table
 from benchmarks.synthetic import Recipe, statistics
 from benchmarks.workers import Figure, Worker, start
 from bm25rag import BM25Index
 from bm25rag.evaluation.processes import FailedError
-from support.environment import ROOT
+from support.environment import ROOT, collection
 from support.evaluation import some_report
 
 TINY = Recipe("synthetic-tiny", 300, terms=2000, topics=10, topic_terms=20)
@@ -58,6 +60,15 @@ def test_a_large_index_is_built_and_served_by_its_own_process(corpus: Path, tmp_
     assert large.build(large.Ours(), TINY, folder, 512 << 20)["passages a second"] > 0
     served = large.serve(large.Ours(), TINY, folder)
     assert len(served["mean, ms"]) == len(served["p99, ms"]) == 3
+
+
+def test_new_questions_are_asked_in_new_processes() -> None:
+    corpus = Corpus("xquad-de", "german")
+    collection(corpus.collection)
+    report = Report()
+    asking.ask(report, corpus, "questions", 1, (1e-9, 1e-9), (None, None))
+    assert [row.work.split(", ")[-1] for row in report.rows] == ["new", "a batch of texts"]
+    assert all(row.figures[OURS].median > 0 for row in report.rows)
 
 
 def test_two_versions_take_turns(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:

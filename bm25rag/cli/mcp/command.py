@@ -1,4 +1,4 @@
-"""The command, and the protocol: its requests become calls of the tools."""
+"""The command, and standard input and output as a transport."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 import click
 
-from bm25rag import __version__
-from bm25rag.cli.mcp.answers import plain
+from bm25rag.cli.mcp.http import serve_http
+from bm25rag.cli.mcp.protocol import make_server
+from bm25rag.cli.mcp.served import Served
 from bm25rag.cli.mcp.tools import IndexTools
 from bm25rag.cli.mcp.wire import Requests, readable_lines
-from bm25rag.cli.options import examples, index_argument
+from bm25rag.cli.options import INDEX_PATH, examples, untrusted_option
 from bm25rag.cli.terminal import counted, one_line, write_message
 from bm25rag.common.optional import load
-from bm25rag.errors import BM25Error
 
 if TYPE_CHECKING:
     import anyio
@@ -40,25 +40,55 @@ _INTERRUPTED = 130
     epilog=examples(
         "bm25rag mcp docs.bm25",
         "bm25rag mcp docs.bm25 --about 'Our handbook for new colleagues'",
+        "bm25rag mcp docs.bm25 code.bm25 --about 'The manual' --about 'Its source code'",
+        "BM25RAG_MCP_TOKEN=... bm25rag mcp docs.bm25 --http --port 8765",
     ),
 )
-@index_argument
-@click.option("--about", metavar="TEXT", help="What INDEX holds, for the language model.")
+@click.argument("index_paths", metavar="INDEX...", type=INDEX_PATH, nargs=-1, required=True)
+@untrusted_option
+@click.option(
+    "--about", metavar="TEXT", multiple=True, help="What INDEX holds, for the model; one for each."
+)
 @click.option("--write", is_flag=True, help="Also offer tools that add and delete documents.")
-def mcp_command(index_path: Path | str, untrusted: bool, about: str | None, write: bool) -> None:
-    """Serve INDEX to agents by the Model Context Protocol.
+@click.option(
+    "--http",
+    is_flag=True,
+    help="Serve by HTTP, to those who know the token in BM25RAG_MCP_TOKEN.",
+)
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Where to listen, with --http."
+)
+@click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535))
+def mcp_command(
+    index_paths: tuple[Path | str, ...],
+    untrusted: bool,
+    about: tuple[str, ...],
+    write: bool,
+    http: bool,
+    host: str,
+    port: int,
+) -> None:
+    """Serve indexes to agents by the Model Context Protocol.
 
     The client starts this command, and talks to it by standard input and output. Its
-    tools are search, get, explain and count. They see what other processes commit.
+    tools are search, grep, read, explain and count. They see what other processes commit.
     """
-    if sys.stdin is None:
+    if about and len(about) != len(index_paths):
+        message = f"give --about once for each INDEX: {len(index_paths)} times, or not at all"
+        raise click.UsageError(message)
+    if sys.stdin is None and not http:
         message = "standard input is closed; an MCP client starts this command and writes to it"
         raise OSError(message)
-    tools = IndexTools(index_path, untrusted, write, about)
+    each = zip(index_paths, about or [None] * len(index_paths), strict=True)
+    tools = IndexTools([Served(path, untrusted, text) for path, text in each], write)
     running = _limiter()
-    server = _server(tools, running)
-    write_message(f"Serving {counted(len(tools), 'document')} of {one_line(index_path)} (MCP)")
-    _serve(server, running)
+    server = make_server(tools, running)
+    what = f"{counted(len(tools), 'document')} of {', '.join(map(one_line, map(str, index_paths)))}"
+    if http:
+        serve_http(server, host, port, f"Serving {what} (MCP) at")
+    else:
+        write_message(f"Serving {what} (MCP)")
+        _serve(server, running)
 
 
 def _limiter() -> anyio.CapacityLimiter:
@@ -67,53 +97,6 @@ def _limiter() -> anyio.CapacityLimiter:
     import anyio
 
     return anyio.CapacityLimiter(_MOST_RUNNING)
-
-
-def _server(tools: IndexTools, running: anyio.CapacityLimiter | None = None) -> Server[Any]:
-    import anyio.to_thread
-    import mcp_types as types
-    from mcp.server.lowlevel import Server
-
-    async def list_tools(context: object, request: object) -> types.ListToolsResult:
-        offered = await anyio.to_thread.run_sync(tools.tools, limiter=running)
-        return types.ListToolsResult(
-            tools=[
-                types.Tool(
-                    name=tool.name,
-                    description=tool.description,
-                    input_schema={
-                        "type": "object",
-                        "properties": tool.properties,
-                        "required": tool.required,
-                        "additionalProperties": False,
-                    },
-                    annotations=types.ToolAnnotations(
-                        read_only_hint=tool.reads, open_world_hint=False
-                    ),
-                )
-                for tool in offered
-            ]
-        )
-
-    async def call_tool(
-        context: object, request: types.CallToolRequestParams
-    ) -> types.CallToolResult:
-        name, arguments = request.name, request.arguments or {}
-        try:
-            answer = await anyio.to_thread.run_sync(tools.call, name, arguments, limiter=running)
-        except (BM25Error, OSError, TypeError, ValueError) as error:
-            # It may repeat what was wrong, however long that is.
-            failure = types.TextContent(text=plain(f"{error!s:.1000}"))
-            return types.CallToolResult(content=[failure], is_error=True)
-        text = types.TextContent(text=answer.text)
-        return types.CallToolResult(content=[text], structured_content=answer.content)
-
-    return Server(
-        "bm25rag",
-        version=__version__,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-    )
 
 
 def _serve(server: Server[Any], running: anyio.CapacityLimiter) -> None:

@@ -1,40 +1,24 @@
-"""What ``bm25rag mcp`` offers to a language model: tools over one index, without the protocol."""
+"""What ``bm25rag mcp`` offers to a language model: tools over indexes, without the protocol."""
 
 from __future__ import annotations
 
-import datetime as dt
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from inspect import signature
-from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from bm25rag import BM25Index, Document
+from bm25rag import Document
+from bm25rag.agents import Answer, answers, grep, read, schemas, search
+from bm25rag.agents.answers import Part, plain
+from bm25rag.agents.searching import LONGEST_QUERY, check_filter
 from bm25rag.cli.dropped import dropped_words
-from bm25rag.cli.mcp.answers import Answer, part_of, plain, written
-from bm25rag.common.checks import check_count, check_ids, check_sequence
-from bm25rag.common.strings import TEXT
+from bm25rag.cli.mcp.served import Served, named
+from bm25rag.common.checks import check_id, check_ids, check_sequence
 from bm25rag.documents import in_fields
 from bm25rag.index import OnDuplicate
 
 # A model's context is small: a call that asks for more is a mistake.
-_MOST_HITS, _MOST_IDS = 100, 100
-_MOST_SHOWN = 100_000
-_LONGEST_QUERY = 10_000
-# Characters of all hits of a call together in which the best parts are looked for.
-_MOST_SEARCHED = 1_000_000
-# Seconds that a write waits for another writer.
-_PATIENCE = 5.0
-# Documents whose metadata are looked at for the names of fields, and how many are named.
-_SAMPLE, _FIELDS = 100, 30
-_PLAIN_NAME = re.compile(r"[\w.-]{1,40}")
-
-_FILTER = """Only documents whose metadata pass. {"lang": "en", "year": {"$gte": 2020}}: all \
-conditions must hold. Operators: $eq $ne $lt $lte $gt $gte $in $nin (lists), $contains (element \
-of a list, or case-sensitive substring), $icontains, $startswith, $exists (true or false), $date \
-({"day": {"$date": {"$gte": "2024-01-31"}}}), $not; {"$or": [filter, ...]}, {"$and": [...]}. A \
-dot leads into nested fields; "$id" is the document's id. 1 and "1" differ."""
+_MOST_IDS = 100
 
 
 class Tool(NamedTuple):
@@ -53,307 +37,267 @@ class Tool(NamedTuple):
     @property
     def required(self) -> list[str]:
         """The arguments without a default."""
-        given = signature(self.run).parameters.values()
-        return [one.name for one in given if one.default is one.empty]
+        given = list(signature(self.run).parameters.values())[1:]  # the first is the index
+        needed = [one.name for one in given if one.default is one.empty and one.kind < 4]
+        return ["index", *needed] if "index" in self.properties else needed
 
 
 class IndexTools:
-    """The tools over one saved index; they may be called from several threads.
+    """The tools over saved indexes; they may be called from several threads.
 
-    Every call sees the last commit of the folder.
+    Every call sees the last commit of its index.
 
     Parameters
     ----------
-    path
-        The folder of the index, or its URL.
-    untrusted
-        As in ``BM25Index.open``; the names of metadata fields then are in no description.
+    served
+        The indexes, at least one. If there are several, each tool has the argument ``index``.
     write
         Whether to offer ``add`` and ``delete``.
-    about
-        What the index holds, for the description of ``search``.
     """
 
-    def __init__(
-        self,
-        path: Path | str,
-        untrusted: bool = False,
-        write: bool = False,
-        about: str | None = None,
-    ) -> None:
-        self._path, self._untrusted, self._write = path, untrusted, write
-        self._about = f"{about.strip().rstrip('.')}. " if about else ""
-        self._index = BM25Index.open(path, untrusted=untrusted)
+    def __init__(self, served: Sequence[Served], write: bool = False) -> None:
+        self._served = named(list(served))
+        self._write = write
 
     def __len__(self) -> int:
-        """Return how many documents the index has."""
-        return len(self._index)
+        """Return how many documents the indexes have."""
+        return sum(len(one.index) for one in self._served.values())
+
+    @property
+    def names(self) -> list[str]:
+        """What the indexes are called."""
+        return list(self._served)
+
+    def describe(self) -> str:
+        """Return what the indexes hold, for a model."""
+        if len(self._served) == 1:
+            return next(iter(self._served.values())).description
+        return "; ".join(f"{name}: {one.description}" for name, one in self._served.items())
 
     def tools(self) -> list[Tool]:
-        """Return the tools, described for the index as it is at the moment."""
-        return self._tools(self._described_fields())
+        """Return the tools, described for the indexes as they are at the moment."""
+        each = {name: one.fields() for name, one in self._served.items()}
+        if len(each) == 1:
+            return self._tools(*each.values())
+        return self._tools("; ".join(f"in {name}: {own}" for name, own in each.items() if own))
 
-    def _tools(self, fields: str) -> list[Tool]:
-        documents = f"{len(self):,} document{'' if len(self) == 1 else 's'}"
-        filter_ = {"type": "object", "description": f"{_FILTER}{fields}"}
-        query = {"type": "string", "description": "Words to look for.", "maxLength": _LONGEST_QUERY}
-        ids = _array({"type": "string"}, "Ids of documents, as search returns them.", _MOST_IDS)
-        reading = [
-            Tool(
-                "search",
-                f"{self._about}Search {documents} by their words (BM25, {self._analysis()}) and"
-                " return the best, best first, with id, score, text and metadata. A document is"
-                " found only if it has a word of the query: use words that the answer would"
-                " contain, and synonyms.",
-                {
-                    "query": query,
-                    "k": _integer("How many documents at most.", 10, _MOST_HITS),
-                    "filter": filter_,
-                    "max_characters": _integer(
-                        "Of each text, the part of this length that matches best is shown.", 1000
-                    ),
-                },
-                self._search,
-            ),
-            Tool(
-                "get",
-                "Return documents by id with their text, from a place in it on. Unknown ids are"
-                " listed as missing.",
-                {
-                    "ids": ids,
-                    "start": _integer("The first character of each text to return.", 0, None),
-                    "max_characters": _integer("How many to return of each text.", 10_000),
-                },
-                self._get,
-            ),
+    def _tools(self, fields: str = "") -> list[Tool]:
+        """Return the tools; this is where all their arguments are."""
+        query = schemas.string("Words to look for.", LONGEST_QUERY)
+        searching = schemas.search_schema(fields)
+        if any(one.has_vectors for one in self._served.values()):
+            vector = "A learned sparse vector, weights by term, of the index's own encoder."
+            searching["vector"] = {"type": "object", "description": vector}
+        holds = self.describe()
+        tools = [
+            Tool("search", f"Search documents {schemas.SEARCH} Here: {holds}.", searching, _search),
+            Tool("grep", f"Search texts {schemas.GREP}", schemas.grep_schema(fields), _grep),
+            Tool("read", schemas.READ, schemas.read_schema(), _read),
             Tool(
                 "explain",
                 "Explain, term by term, why a document has its score for a query, or why it is not"
                 " found; and which words of the query do not count.",
-                {"query": query, "id": {"type": "string", "description": "The document's id."}},
-                self._explain,
+                {
+                    "query": query,
+                    "id": schemas.string("The document's id."),
+                    "budget": schemas.paging()["budget"],
+                },
+                _explain,
             ),
             Tool(
                 "count",
                 "Count the documents, or those that pass a filter.",
-                {"filter": filter_},
-                self._count,
+                {"filter": schemas.filter_schema(fields)},
+                _count,
             ),
+            *(_writing_tools() if self._write else []),
         ]
-        return reading + (self._writing_tools(ids) if self._write else [])
-
-    def _writing_tools(self, ids: dict[str, Any]) -> list[Tool]:
-        document = {
-            "type": "object",
-            "properties": {
-                "id": {"type": "string"},
-                "text": {"type": "string"},
-                "metadata": {
-                    "type": "object",
-                    "description": f"Fields for filters; JSON values.{self._weighted()}",
-                },
-            },
-            "required": ["id", "text"],
-            "additionalProperties": False,
-        }
-        choices = {
-            "type": "string",
-            "enum": list(get_args(OnDuplicate)),
-            "default": "error",
-            "description": "If an id is there already: write nothing, keep the old, or replace it.",
-        }
-        return [
-            Tool(
-                "add",
-                "Add documents to the index for good; all of them, or none if anything is wrong.",
-                {
-                    "documents": _array(document, "The documents.", None),
-                    "on_duplicate": choices,
-                },
-                self._add,
-                reads=False,
-            ),
-            Tool(
-                "delete",
-                "Delete documents from the index for good, by id. Unknown ids are ignored.",
-                {"ids": ids},
-                self._delete,
-                reads=False,
-            ),
-        ]
+        if len(self._served) > 1:
+            which = {"type": "string", "enum": self.names, "description": f"Which: {holds}."}
+            tools = [
+                tool._replace(properties={"index": which, **tool.properties}) for tool in tools
+            ]
+        return tools
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
         """Call a tool with JSON values by name; nothing about them is taken for granted."""
-        tools = {tool.name: tool for tool in self._tools("")}
+        tools = {tool.name: tool for tool in self._tools()}
         if name not in tools:
             message = f"there is no tool {name!r:.100}; there are {', '.join(tools)}"
             raise ValueError(message)
-        tool = tools[name]
-        for given in arguments:
-            if given not in tool.properties:
+        tool, given = tools[name], dict(arguments)
+        for argument in given:
+            if argument not in tool.properties:
                 message = (
-                    f"{name} has no argument {given!r:.100}; it has {', '.join(tool.properties)}"
+                    f"{name} has no argument {argument!r:.100}; it has {', '.join(tool.properties)}"
                 )
                 raise ValueError(message)
         for needed in tool.required:
-            if needed not in arguments:
+            if needed not in given:
                 message = f"{name} needs the argument {needed!r}"
                 raise ValueError(message)
-        self._index.refresh()
-        content, text = tool.run(**arguments)
+        which = given.pop("index", self.names[0])
+        if not isinstance(which, str) or which not in self._served:
+            message = f"index must be one of {', '.join(self.names)}, got {which!r:.100}"
+            raise ValueError(message)
+        served = self._served[which]
+        served.index.refresh()
+        # What a model leaves open, some clients pass as null.
+        needed_too = tool.required
+        given = {key: one for key, one in given.items() if one is not None or key in needed_too}
+        if "cursor" in tool.properties:
+            given["scope"] = which
+        content, text = tool.run(served, **given)
         return Answer(plain(content), plain(text))
 
-    # --- reading --------------------------------------------------------------------
 
-    def _search(
-        self,
-        query: object,
-        k: object = 10,
-        filter: object = None,
-        max_characters: object = 1000,
-    ) -> Answer:
-        question, length = _query(query), _limited("max_characters", max_characters, _MOST_SHOWN)
-        index = self._index.snapshot()
-        hits = index.search(question, _limited("k", k, _MOST_HITS), _filter(filter))
-        shown, left = [], _MOST_SEARCHED
-        for hit in hits:
-            left -= len(hit.text or "")
-            _, start, spans = hit.snippet(length) if left >= 0 else ("", 0, [])
-            part = part_of(hit, start, length)
-            shown.append({"id": hit.id, "score": hit.score, **part, "spans": spans})
-        if not hits:
-            return Answer({"hits": []}, "No document that may be found has a word of the query.")
-        headings = (f"{rank}. {hit.id} (score {hit.score:.4g})" for rank, hit in enumerate(hits, 1))
-        return Answer({"hits": shown}, written(headings, shown))
-
-    def _get(self, ids: object, start: object = 0, max_characters: object = 10_000) -> Answer:
-        wanted, first = _ids(ids), check_count("start", start)
-        length = _limited("max_characters", max_characters, _MOST_SHOWN)
-        found = self._index.get(wanted)
-        shown = [{"id": one.id, **part_of(one, first, length)} for one in found]
-        present = {one.id for one in found}
-        missing = [id for id in wanted if id not in present]
-        text = written((one.id for one in found), shown)
-        if missing:
-            text = f"{text}\n\nNot in the index: {', '.join(missing)}".lstrip()
-        return Answer({"documents": shown, "missing": missing}, text)
-
-    def _explain(self, query: object, id: Any) -> Answer:
-        question, index = _query(query), self._index.snapshot()
-        explanation = index.explain(question, id)
-        ignored = dropped_words(question, index.analyzer, explanation)
-        lines = [str(explanation)]
-        lines += (f"{word!r} does not count: {reason}" for word, reason in ignored.items())
-        return Answer({**asdict(explanation), "ignored": ignored}, "\n".join(lines))
-
-    def _count(self, filter: object = None) -> Answer:
-        count = self._index.count(_filter(filter))
-        return Answer({"count": count}, f"{count}")
-
-    # --- writing --------------------------------------------------------------------
-
-    def _add(self, documents: object, on_duplicate: Any = "error") -> Answer:
-        records = [
-            _document(place, one)
-            for place, one in enumerate(check_sequence("documents", documents, "documents"))
-        ]
-        with self._writer() as index:
-            if (fields := index.fields) is not None:
-                for one in records:
-                    one.fields = in_fields(one.text or "", one.metadata, fields)
-            ids = index.add_documents(records, on_duplicate=on_duplicate)
-        return Answer({"added": ids}, f"Added {len(ids)} of {len(records)}.")
-
-    def _delete(self, ids: object) -> Answer:
-        wanted = _ids(ids)
-        with self._writer() as index:
-            deleted = index.delete(wanted)
-        return Answer({"deleted": deleted}, f"Deleted {len(deleted)} of {len(wanted)}.")
-
-    def _writer(self) -> BM25Index:
-        """Open the index for one commit, so that others may write in between."""
-        return BM25Index.open(self._path, mode="w", untrusted=self._untrusted, timeout=_PATIENCE)
-
-    # --- what the index holds -------------------------------------------------------
-
-    def _analysis(self) -> str:
-        language = self._index.analyzer.language
-        return f"{language}: forms of a word are one" if language else "words as they are"
-
-    def _weighted(self) -> str:
-        if self._untrusted:  # as below
-            return ""
-        names = [name for name in self._index.fields or () if name != TEXT]
-        shown = ", ".join(filter(_PLAIN_NAME.fullmatch, names))
-        return f" Searched like the text: {shown}." if shown else ""
-
-    def _described_fields(self) -> str:
-        if self._untrusted:  # a stranger's words should not pass for instructions
-            return ""
-        ids = self._index.ids()
-        sample = self._index.get(ids[:: max(1, len(ids) // _SAMPLE)][:_SAMPLE])
-        kinds: dict[str, set[str]] = {}
-        for document in sample:
-            for path, kind in _fields(document.metadata):
-                kinds.setdefault(path, set()).add(kind)
-        named = [
-            f"{path} ({' or '.join(sorted(kinds[path]))})"
-            for path in sorted(kinds)
-            if _PLAIN_NAME.fullmatch(path)
-        ]
-        return f" Fields here: {', '.join(named[:_FIELDS])}." if named else ""
+# --- reading ------------------------------------------------------------------------
 
 
-# --- arguments ----------------------------------------------------------------------
+def _search(served: Served, query: Any, **arguments: Any) -> Answer:
+    return search(served.index, query, **arguments)
 
 
-def _integer(description: str, default: int, most: int | None = _MOST_SHOWN) -> dict[str, Any]:
-    schema: dict[str, Any] = {
-        "type": "integer",
-        "minimum": 0,
-        "default": default,
-        "description": description,
-    }
-    return schema if most is None else schema | {"maximum": most}
+def _grep(served: Served, pattern: Any, **arguments: Any) -> Answer:
+    return grep(served.index, pattern, **arguments)
 
 
-def _array(items: dict[str, Any], description: str, most: int | None) -> dict[str, Any]:
-    schema: dict[str, Any] = {"type": "array", "items": items, "description": description}
-    return schema if most is None else schema | {"maxItems": most}
+def _read(served: Served, **arguments: Any) -> Answer:
+    return read(served.index, **arguments)
 
 
-def _limited(name: str, value: object, most: int) -> int:
-    count = check_count(name, value)
-    if count > most:
-        message = f"{name} must be at most {most:,}"
-        raise ValueError(message)
-    return count
-
-
-def _query(value: object) -> str:
-    if not isinstance(value, str):
-        message = f"query must be a string, got {type(value).__name__}"
+def _explain(served: Served, query: Any, id: Any, budget: Any = answers.BUDGET) -> Answer:
+    room = answers.check_budget(budget) - answers.FRAME
+    if not isinstance(query, str) or len(query) > LONGEST_QUERY:
+        message = f"query must be a string of at most {LONGEST_QUERY:,} characters"
         raise TypeError(message)
-    if len(value) > _LONGEST_QUERY:
-        message = f"query must have at most {_LONGEST_QUERY:,} characters, got {len(value):,}"
-        raise ValueError(message)
-    return value
-
-
-def _filter(value: object) -> dict[str, Any] | None:
-    if value is not None and not isinstance(value, dict):
-        message = (
-            'filter must be an object such as {"year": {"$gte": 2020}}, '
-            f"got {type(value).__name__}"
+    index = served.index.snapshot()
+    explanation = index.explain(query, check_id("id", id))
+    values = asdict(explanation)
+    if index.fields is None:
+        for one in values["terms"]:
+            del one["fields"]
+    parts = [
+        Part(
+            one,
+            f"{one['term']}: {one['contribution']:.6f} (in {one['document_frequency']:,} documents,"
+            f" {one['tf']:g} times here, idf {one['idf']:.4f}, counted {one['count']:g} times)",
         )
-        raise TypeError(message)
-    return value
+        for one in values["terms"]
+    ]
+    ignored = dropped_words(query, index.analyzer, explanation)
+    parts += [
+        Part({"word": word, "ignored": reason}, f"{word!r} does not count: {reason}")
+        for word, reason in ignored.items()
+    ]
+    shown = 0
+    for part in parts:
+        room -= part.cost
+        shown += room >= 0
+    name = answers.shortened(explanation.id)
+    matched = "" if explanation.matched else " (no match)"
+    shift = f", {explanation.shift:.6f} of it for absent terms" if explanation.shift else ""
+    content = {
+        "id": name,
+        "score": explanation.score,
+        "matched": explanation.matched,
+        "shift": explanation.shift,
+        "parts": [part.content for part in parts[:shown]],
+        "total": len(parts),
+        "returned": shown,
+        "truncated": shown < len(parts),
+    }
+    lines = [f"{explanation.score:.6f} = score of {name!r}{matched}{shift}"]
+    lines += [part.text for part in parts[:shown]]
+    if shown < len(parts):
+        lines.append(f"[{shown} of {len(parts)} parts]")
+    return Answer(content, "\n".join(lines))
 
 
-def _ids(value: object) -> list[str]:
-    ids = check_ids(value)  # type: ignore[arg-type]  # it checks the type
-    _limited("the number of ids", len(ids), _MOST_IDS)
-    return ids
+def _count(served: Served, filter: Any = None) -> Answer:
+    count = served.index.count(check_filter(filter))
+    return Answer({"count": count}, f"{count}")
+
+
+# --- writing ------------------------------------------------------------------------
+
+
+_METADATA = (
+    "Fields for filters; JSON values. Of an index with weighted fields, those of their names are"
+    " searched, too."
+)
+
+
+def _writing_tools() -> list[Tool]:
+    document = {
+        "type": "object",
+        "properties": {
+            "id": {"type": "string"},
+            "text": {"type": "string"},
+            "metadata": {"type": "object", "description": _METADATA},
+        },
+        "required": ["id", "text"],
+        "additionalProperties": False,
+    }
+    choices = {
+        "type": "string",
+        "enum": list(get_args(OnDuplicate)),
+        "default": "error",
+        "description": "If an id is there already: write nothing, keep the old, or replace it.",
+    }
+    ids = {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "Ids of documents, as search returns them.",
+        "maxItems": _MOST_IDS,
+    }
+    documents = {"type": "array", "items": document, "description": "The documents."}
+    return [
+        Tool(
+            "add",
+            "Add documents to the index for good; all of them, or none if anything is wrong.",
+            {"documents": documents, "on_duplicate": choices},
+            _add,
+            reads=False,
+        ),
+        Tool(
+            "delete",
+            "Delete documents from the index for good, by id. Unknown ids are ignored.",
+            {"ids": ids},
+            _delete,
+            reads=False,
+        ),
+    ]
+
+
+def _add(served: Served, documents: object, on_duplicate: Any = "error") -> Answer:
+    records = [
+        _document(place, one)
+        for place, one in enumerate(check_sequence("documents", documents, "documents"))
+    ]
+    with served.writer() as index:
+        if (fields := index.fields) is not None:
+            for one in records:
+                one.fields = in_fields(one.text or "", one.metadata, fields)
+        ids = index.add_documents(records, on_duplicate=on_duplicate)
+    return _written("added", ids, len(records))
+
+
+def _delete(served: Served, ids: Any) -> Answer:
+    wanted = check_ids(ids)
+    if len(wanted) > _MOST_IDS:
+        message = f"the number of ids must be at most {_MOST_IDS}"
+        raise ValueError(message)
+    with served.writer() as index:
+        deleted = index.delete(wanted)
+    return _written("deleted", deleted, len(wanted))
+
+
+def _written(what: str, ids: list[str], asked: int) -> Answer:
+    """Return which ids were written: the first of very many."""
+    shown = [answers.shortened(id) for id in ids[:_MOST_IDS]]
+    content = {what: shown, "total": len(ids), "returned": len(shown)}
+    return Answer(content, f"{what.capitalize()} {len(ids):,} of {asked:,}.")
 
 
 def _document(place: int, given: object) -> Document:
@@ -366,25 +310,3 @@ def _document(place: int, given: object) -> Document:
         raise ValueError(message)
     metadata = given.get("metadata")
     return Document(given["id"], given["text"], {} if metadata is None else metadata)
-
-
-# --- fields -------------------------------------------------------------------------
-
-
-def _fields(metadata: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the paths of metadata, each with the kind of its value."""
-    for key, value in metadata.items():
-        path = f"{above}{key}"
-        if isinstance(value, dict):
-            yield from _fields(value, f"{path}.")
-        elif value is not None and "." not in key:
-            yield path, _kind(value)
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, bool):
-        return "true or false"
-    for type_, kind in ((str, "string"), (list, "list"), (dt.datetime, "datetime")):
-        if isinstance(value, type_):
-            return kind
-    return "date" if isinstance(value, dt.date) else "number"

@@ -17,6 +17,7 @@ from llama_index.retrievers.bm25rag.nodes import (
     to_document,
     to_node,
     with_new_metadata,
+    with_score,
     with_spans,
 )
 from llama_index.retrievers.bm25rag.persistence import saved_settings
@@ -318,7 +319,7 @@ class NodeStore:
         if filter is None or not is_blank(question):
             return self._with_scores(search(index, question, k, filter, options), options)
         passing = index.get(index.ids(filter, k=k, offset=options.offset))
-        return [NodeWithScore(node=self._to_node(document), score=0.0) for document in passing]
+        return [with_score(self._to_node(document), 0.0) for document in passing]
 
     def _with_scores(self, hits: Sequence[Hit], options: Options) -> list[NodeWithScore]:
         """Return the nodes of all hits of a search."""
@@ -327,8 +328,7 @@ class NodeStore:
         nodes = [self._to_node(hit) for hit in hits]
         if key is not None:
             nodes = [with_spans(node, hit, key) for node, hit in zip(nodes, hits, strict=True)]
-        pairs = zip(nodes, hits, strict=True)
-        return [NodeWithScore(node=node, score=hit.score) for node, hit in pairs]
+        return [with_score(node, hit.score) for node, hit in zip(nodes, hits, strict=True)]
 
     def _to_documents(self, nodes: Sequence[BaseNode]) -> list[Document]:
         documents = []

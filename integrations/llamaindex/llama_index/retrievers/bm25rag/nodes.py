@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from llama_index.core.schema import (
     BaseNode,
@@ -28,16 +28,20 @@ from llama_index.core.schema import (
     MetadataMode,
     Node,
     NodeRelationship,
+    NodeWithScore,
     RelatedNodeInfo,
     TextNode,
 )
 from llama_index.core.storage.docstore.utils import doc_to_json
+from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, from_json, to_jsonable_python
 
 from bm25rag import BM25Index, Hit
 from bm25rag import Document as Stored
 from bm25rag.adapters import decode_metadata, encode_metadata, spans_of
 from bm25rag.errors import CorruptIndexError, MetadataError
+
+_Model = TypeVar("_Model", bound=BaseModel)
 
 NODE_KEY = "__node__"
 REF_DOC_ID = "ref_doc_id"
@@ -53,6 +57,10 @@ _AT_ONCE = 1000
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 _RESOURCES = ("text_resource", "image_resource", "audio_resource", "video_resource")
 _TEXT_NODE = TextNode.__pydantic_validator__
+# A text node without anything else, and which of its fields no two nodes may share.
+_BARE = vars(TextNode(id_="-", text=""))
+_FRESH = {name: type(value) for name, value in _BARE.items() if type(value) in (dict, list)}
+_set = object.__setattr__
 
 
 # --- writing ----------------------------------------------------------------------
@@ -233,6 +241,21 @@ def with_spans(node: BaseNode, hit: Hit | None, key: str) -> BaseNode:
     )
 
 
+def with_score(node: BaseNode, score: float) -> NodeWithScore:
+    """Return a node with its score."""
+    return _construct(NodeWithScore, {"node": node, "score": score}, {"node", "score"})
+
+
+def _construct(kind: type[_Model], fields: dict[str, Any], given: set[str]) -> _Model:
+    """Make what needs no check, as ``model_construct`` does in several times the time."""
+    made = kind.__new__(kind)
+    _set(made, "__dict__", fields)
+    _set(made, "__pydantic_fields_set__", given)
+    _set(made, "__pydantic_extra__", None)
+    _set(made, "__pydantic_private__", None)
+    return made
+
+
 def _make_node(found: Hit | Stored, stored_fields: dict[str, Any]) -> BaseNode:
     indexed = found.text or ""
     fields: dict[str, Any] = stored_fields["node"]
@@ -242,6 +265,10 @@ def _make_node(found: Hit | Stored, stored_fields: dict[str, Any]) -> BaseNode:
     name = stored_fields.get("class")
     kind = TextNode if name is None else _find_class(name, found.id)
     if kind is TextNode:
+        if len(fields) == 2 and isinstance(text, str):  # nothing is left to check
+            fresh = {name: make() for name, make in _FRESH.items()}
+            given = {"id_": found.id, "metadata": found.metadata, "text": text}
+            return _construct(TextNode, {**_BARE, **fresh, **given}, {"id_", "metadata", "text"})
         fields["text"] = text or ""
         # As TextNode(**fields), in 1.7 instead of 4.1 microseconds: the fields came from a node.
         node: BaseNode = _TEXT_NODE.validate_python(

@@ -10,10 +10,12 @@ from haystack_integrations.components.retrievers.bm25rag.bm25_sparse_embedding_r
 from haystack_integrations.components.retrievers.bm25rag.bm25_sparse_hybrid_retriever import (
     BM25SparseHybridRetriever,
 )
+from haystack_integrations.components.retrievers.bm25rag.tools import BM25SearchTool
 
 __all__ = [
     "BM25HybridRetriever",
     "BM25Retriever",
+    "BM25SearchTool",
     "BM25SparseEmbeddingRetriever",
     "BM25SparseHybridRetriever",
 ]

@@ -1,0 +1,203 @@
+"""Read for agents: lines of a document, or of the documents that come from one source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from bm25rag.agents import answers
+from bm25rag.agents.answers import Answer, Part
+from bm25rag.agents.cursors import digest, read_cursor, stale, write_cursor
+from bm25rag.common.checks import check_id
+from bm25rag.documents import Document
+from bm25rag.errors import DocumentNotFoundError
+from bm25rag.index import BM25Index
+
+_LINES = re.compile(r"([0-9]{1,9})(?:(-)([0-9]{1,9})?)?")
+# Documents of a source that are read.
+_MOST_OF_SOURCE = 1000
+
+
+def read(
+    index: BM25Index,
+    id: str | None = None,
+    source: str | None = None,
+    lines: str | None = None,
+    *,
+    budget: int = answers.BUDGET,
+    cursor: str | None = None,
+    scope: str = "",
+) -> Answer:
+    """Return lines of documents; all arguments may come from a model.
+
+    Parameters
+    ----------
+    index
+        The index.
+    id
+        A document; ``lines`` are its own.
+    source
+        In place of an id: the ``source`` in the metadata of documents, such as a file. ``lines``
+        are those of the file, and the documents that hold them are read, if they say their
+        ``line``.
+    lines
+        ``"10-20"``, ``"10-"`` or ``"10"``, from 1; ``None`` for all.
+    budget, cursor, scope
+        As in ``search``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is wrong.
+    DocumentNotFoundError
+        If there is no such document.
+    """
+    room = answers.check_budget(budget) - answers.FRAME
+    span = _lines(lines)
+    if (id is None) == (source is None):
+        message = "read needs either id or source"
+        raise ValueError(message)
+    if source is None:
+        documents = index.get([check_id("id", id)])
+    else:
+        documents = _of_source(index.snapshot(), check_id("source", source), span)
+    if not documents:
+        raise DocumentNotFoundError(
+            f"there is no document with the id {id!r:.200}"
+            if source is None
+            else f"no document with these lines has the source {source!r:.200}"
+        )
+    wanted = [_text_lines(document, span if source is None else None) for document in documents]
+    asked = digest("read", scope, id, source, span)
+    known = [digest(document.id, document.text) for document in documents]
+    at = place = character = 0
+    if cursor is not None:
+        (at, place, character), before = read_cursor(cursor, asked, 3)
+        if at >= len(documents) or digest(known[: at + 1]) != before:
+            raise stale()
+    parts: list[Part] = []
+    returned, cut = 0, False
+    while at < len(documents):
+        part, next_place, next_character = _part(documents[at], wanted[at], place, character, room)
+        returned += next_place - place
+        cut = cut or bool(character or next_character)
+        if part is not None:
+            parts.append(part)
+            room -= part.cost
+        place, character = next_place, next_character
+        if place < len(wanted[at][1]):
+            break
+        at, place, character = at + 1, 0, 0
+    more = None
+    if at < len(documents):
+        more = write_cursor(asked, (at, place, character), digest(known[: at + 1]))
+    total = sum(len(own) for _, own in wanted)
+    return answers.make_answer(
+        "documents",
+        parts,
+        total=total,
+        returned=returned,
+        unit="lines",
+        truncated=cut,
+        cursor=more,
+        nothing=f"There are no such lines: the text has {_line_count(documents):,}.",
+    )
+
+
+def _part(
+    document: Document, lines: tuple[int, Sequence[str]], place: int, character: int, room: int
+) -> tuple[Part | None, int, int]:
+    """Return as many lines of a document as there is room for, and where to go on."""
+    first, texts = lines
+    named = answers.naming(document)
+    shown = answers.metadata_of(document, named, room // 4) if not place + character else {}
+    head = [answers.heading(named), *answers.metadata_text(shown)]
+    content: dict[str, Any] = {
+        **named,
+        **shown,
+        "lines": [first + place, first + place],
+        "text": "",
+    }
+    left = room - Part({**content, "start": 10**9}, "\n".join(head)).cost - 20
+    taken: list[str] = []
+    written: list[str] = []
+    start, begun = character, place
+    while place < len(texts):
+        text = texts[place][character:]
+        prefix = f"{first + place}: "
+        cost = max(len(prefix) + len(text) + 1, answers.size(text))
+        if cost > left:
+            if not taken and left > len(prefix) + 20:  # the line alone is too long
+                text = text[: left - len(prefix) - 2]
+                text = text[: max(1, len(text) - max(0, answers.size(text) - left))]
+                taken, written = [text], [prefix + text]
+                character += len(text)
+            break
+        left -= cost
+        taken.append(text)
+        written.append(prefix + text)
+        place, character = place + 1, 0
+    if not taken:
+        if document.text is None:
+            content["text"] = None
+            return Part(content, "\n".join([*head, "(text not stored)"])), len(texts), 0
+        return None, place, character
+    content |= {"lines": [first + begun, first + begun + len(taken) - 1], "text": "\n".join(taken)}
+    if start:
+        content["start"] = start
+    return Part(content, "\n".join([*head, *written])), place, character
+
+
+def _text_lines(document: Document, span: tuple[int, int | None] | None) -> tuple[int, list[str]]:
+    """Return the number of the first of the lines that are wanted, and these."""
+    texts = [] if document.text is None else document.text.split("\n")
+    if span is None:
+        return 1, texts
+    first, last = span
+    return first, texts[first - 1 : last]
+
+
+def _line_count(documents: Sequence[Document]) -> int:
+    return sum(document.text.count("\n") + 1 for document in documents if document.text is not None)
+
+
+def _of_source(
+    index: BM25Index, source: str, span: tuple[int, int | None] | None
+) -> list[Document]:
+    """Return the documents of a source in the order of its lines, those that hold some of them."""
+    documents = index.get(index.ids({"source": {"$eq": source}}, k=_MOST_OF_SOURCE))
+    begins = [document.metadata.get("line") for document in documents]
+    if not all(isinstance(begin, int) for begin in begins):
+        if span is not None and documents:
+            message = f"the documents of {source!r:.200} do not say their lines: leave out lines"
+            raise ValueError(message)
+        return documents
+    documents.sort(key=lambda document: document.metadata["line"])
+    if span is None:
+        return documents
+    first, last = span
+    begins = sorted(begin for begin in begins if isinstance(begin, int))
+    # A document holds the lines up to the next one; headings stand before the line it begins at.
+    ends = [*(begin - 1 for begin in begins[1:]), None]
+    return [
+        document
+        for document, begin, end in zip(documents, begins, ends, strict=True)
+        if (last is None or begin <= last) and (end is None or max(begin, end) >= first)
+    ]
+
+
+def _lines(value: object) -> tuple[int, int | None] | None:
+    if value is None:
+        return None
+    message = f"lines must be a string such as '10-20', '10-' or '10', got {value!r:.100}"
+    if not isinstance(value, str):
+        raise TypeError(message)
+    parts = _LINES.fullmatch(value.strip())
+    if parts is None:
+        raise ValueError(message)
+    first = int(parts[1])
+    last = int(parts[3]) if parts[3] else None if parts[2] else first
+    if not first or (last is not None and last < first):
+        raise ValueError(message)
+    return first, last

@@ -1,0 +1,101 @@
+"""JSON schemas of the tools' arguments, in words that models fill correctly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bm25rag.agents.answers import BUDGET, LARGEST_BUDGET, LEAST_BUDGET
+from bm25rag.agents.grepping import MOST_CONTEXT
+from bm25rag.agents.searching import LONGEST_QUERY, MOST_HITS
+from bm25rag.grep import LONGEST_PATTERN, has_regular_expressions
+
+_FILTER = """Only documents whose metadata pass. {"lang": "en", "year": {"$gte": 2020}}: all \
+conditions must hold. Operators: $eq $ne $lt $lte $gt $gte $in $nin (lists), $contains (element \
+of a list, or case-sensitive substring), $icontains, $startswith, $exists (true or false), $date \
+({"day": {"$date": {"$gte": "2024-01-31"}}}), $not; {"$or": [filter, ...]}, {"$and": [...]}. A \
+dot leads into nested fields; "$id" is the document's id. 1 and "1" differ."""
+
+
+def integer(description: str, default: int, least: int, most: int) -> dict[str, Any]:
+    """Return the schema of a number."""
+    limits = {"default": default, "minimum": least, "maximum": most}
+    return {"type": "integer", "description": description, **limits}
+
+
+def string(description: str, longest: int | None = None) -> dict[str, Any]:
+    """Return the schema of a string."""
+    schema: dict[str, Any] = {"type": "string", "description": description}
+    return schema if longest is None else schema | {"maxLength": longest}
+
+
+def flag(description: str) -> dict[str, Any]:
+    """Return the schema of what is false unless given."""
+    return {"type": "boolean", "description": description, "default": False}
+
+
+def filter_schema(fields: str = "") -> dict[str, Any]:
+    """Return the schema of a filter, given what is said of the fields there are."""
+    here = f" Fields here: {fields}." if fields else ""
+    return {"type": "object", "description": f"{_FILTER}{here}"}
+
+
+def paging() -> dict[str, Any]:
+    """Return the schemas of what all tools have that return text."""
+    budget = "Characters of the whole answer; what is left out is said, with a cursor to go on."
+    return {
+        "budget": integer(budget, BUDGET, LEAST_BUDGET, LARGEST_BUDGET),
+        "cursor": string("To go on: from the last answer, with the same arguments."),
+    }
+
+
+def search_schema(fields: str = "") -> dict[str, Any]:
+    """Return the schemas of the arguments of ``search``."""
+    return {
+        "query": string("Words to look for.", LONGEST_QUERY),
+        "k": integer("How many documents at most.", 10, 1, MOST_HITS),
+        "filter": filter_schema(fields),
+        **paging(),
+    }
+
+
+def grep_schema(fields: str = "") -> dict[str, Any]:
+    """Return the schemas of the arguments of ``grep``; ``regex`` only if there is an engine."""
+    regex = {
+        "regex": flag(
+            "Whether the pattern is a regular expression (RE2: no look-around, no backreferences),"
+            " matched within lines."
+        )
+    }
+    return {
+        "pattern": string("What stands in a line, character for character.", LONGEST_PATTERN),
+        "filter": filter_schema(fields),
+        **(regex if has_regular_expressions() else {}),
+        "ignore_case": flag("Whether capitals and small letters are the same."),
+        "context": integer("Lines to show before and after each.", 0, 0, MOST_CONTEXT),
+        **paging(),
+    }
+
+
+def read_schema() -> dict[str, Any]:
+    """Return the schemas of the arguments of ``read``."""
+    return {
+        "id": string("The id of a document; give either id or source."),
+        "source": string("The source of documents, such as a file, as search and grep name it."),
+        "lines": string('"10-20", "10-" or "10": lines of the document, or of the source. All.'),
+        **paging(),
+    }
+
+
+SEARCH = (
+    "by their words (BM25) and return the best, best first, with id, source, lines, score and the "
+    "part of the text that matches best. A document is found only if it has a word of the query: "
+    "use words that the answer would contain, and synonyms."
+)
+GREP = (
+    "for lines with exactly this string, in document order: for names, codes, error messages and "
+    "quotations. Words are not stemmed; use search to find what is about a subject."
+)
+READ = (
+    "Read a document by id, or what comes from a source such as a file, with numbered lines: the "
+    "whole of what search and grep show parts of, to quote it exactly."
+)

@@ -1,0 +1,231 @@
+"""Search for agents: the best documents, of each the part that matches best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from bm25rag.agents import answers
+from bm25rag.agents.answers import Answer, Part
+from bm25rag.agents.cursors import digest, read_cursor, stale, write_cursor
+from bm25rag.common.checks import check_count
+from bm25rag.common.sparse import Vector
+from bm25rag.documents import Hit, Snippet
+from bm25rag.filters import And, Filter, FilterSpec, parse_filter
+from bm25rag.index import BM25Index
+
+MOST_HITS, LONGEST_QUERY = 100, 10_000
+# How far cursors lead, and how many documents of each ranking are fused.
+_DEEPEST, _FUSED = 10_000, 1000
+# Characters of a text that are shown at least, or all; fewer documents are shown rather.
+_LEAST_TEXT = 160
+# Characters of all hits of a call together in which the best parts are looked for.
+_MOST_SEARCHED = 1_000_000
+_NO_TEXT = Snippet("", 0, [])
+
+
+def search(
+    index: BM25Index,
+    query: str | None,
+    k: int = 10,
+    filter: dict[str, Any] | None = None,
+    *,
+    vector: Vector | None = None,
+    budget: int = answers.BUDGET,
+    cursor: str | None = None,
+    scope: str = "",
+    within: FilterSpec | None = None,
+    metadata: bool = True,
+    options: Mapping[str, Any] | None = None,
+) -> Answer:
+    """Return the best documents; all arguments may come from a model.
+
+    Parameters
+    ----------
+    index
+        The index.
+    query
+        A text of at most 10,000 characters; ``None`` for the vector alone.
+    k
+        How many documents at most, 1 to 100.
+    filter
+        In bm25rag's language.
+    vector
+        A sparse vector; with a query, both are fused.
+    budget
+        The characters of the answer, 500 to 100,000.
+    cursor
+        Where to go on.
+    scope
+        What names the index, so that its cursors are known from those of others.
+    within
+        A filter of yours that documents must pass as well.
+    metadata
+        Whether metadata are shown.
+    options
+        More arguments for ``BM25Index.search``, the same for all pages.
+
+    Raises
+    ------
+    TypeError, ValueError, FilterError
+        If an argument is wrong.
+    """
+    room = answers.check_budget(budget) - answers.FRAME
+    _check_query(query, vector)
+    wanted = check_count("k", k, least=1)
+    if wanted > MOST_HITS:
+        message = f"k must be at most {MOST_HITS}; go on with the cursor of the answer"
+        raise ValueError(message)
+    both = parse_filter(check_filter(filter))
+    if within is not None and (own := parse_filter(within)) is not None:
+        both = own if both is None else And((own, both))
+    ranking = _Ranking(index.snapshot(), query, vector, both, options or {})
+    asked = digest("search", scope, query, vector, filter)
+    offset, before = 0, ""
+    if cursor is not None:
+        (offset,), before = read_cursor(cursor, asked, 1)
+    if offset > _DEEPEST:
+        raise stale()
+    hits = ranking.first(offset + wanted)
+    if cursor is not None and (len(hits) < offset or _ids_of(hits[:offset]) != before):
+        raise stale()
+    parts = _shown(hits[offset:], offset, room, metadata)
+    last, total = offset + len(parts), ranking.count(len(hits), offset + wanted)
+    more = write_cursor(asked, (last,), _ids_of(hits[:last])) if last < total else None
+    return answers.make_answer(
+        "hits",
+        parts,
+        total=total,
+        returned=len(parts),
+        unit="documents that match",
+        truncated=any("characters" in part.content for part in parts),
+        cursor=more if parts and last <= _DEEPEST else None,
+        nothing="No document that may be found has a word of the query.",
+    )
+
+
+class _Ranking(NamedTuple):
+    """What was asked for, of an index that does not change."""
+
+    index: BM25Index
+    query: str | None
+    vector: Vector | None
+    filter: Filter | None
+    options: Mapping[str, Any]
+
+    def first(self, k: int) -> list[Hit]:
+        """Return the best k."""
+        if self.vector is None:
+            return self.index.search(self.query or "", k, self.filter, **self.options)
+        if self.query is None:
+            return self.index.vectors.search(self.vector, k, self.filter)
+        return self._fused()[:k]
+
+    def count(self, found: int, k: int) -> int:
+        """Return how many there are, given how many of the best k there were."""
+        if found < k:
+            return found
+        everything = max(len(self.index), 1)
+        if self.vector is None:
+            one, options = [self.query or ""], self.options
+            batch = self.index.search_batch(one, everything, self.filter, threads=1, **options)
+        elif self.query is None:
+            vectors = self.index.vectors
+            batch = vectors.search_batch([self.vector], everything, self.filter, threads=1)
+        else:
+            return len(self._fused())
+        return int(batch.counts[0])
+
+    def _fused(self) -> list[Hit]:
+        """Return all that are fused: the same ranking, however many are wanted of it."""
+        query, vector = self.query or "", self.vector or {}
+        return self.index.search_hybrid(query, vector, _FUSED, self.filter, fetch_k=_FUSED)
+
+
+def _ids_of(hits: Sequence[Hit]) -> str:
+    return digest([hit.id for hit in hits])
+
+
+def _shown(hits: Sequence[Hit], offset: int, room: int, metadata: bool) -> list[Part]:
+    """Return as many hits as there is room for, with so much of their texts."""
+    ranked = list(enumerate(hits, offset + 1))
+    described = room // 4 if metadata else -1
+    bare = [_part(hit, rank, _NO_TEXT, described).cost for rank, hit in ranked]
+    needs = [answers.size(hit.text[:room]) + 100 if hit.text else 0 for hit in hits]
+    shown = least = 0
+    for cost, need in zip(bare, needs, strict=True):
+        least += cost + min(need, _LEAST_TEXT)
+        if least > room and shown:
+            break
+        shown += 1
+    shares = _shares(needs[:shown], room - sum(bare[:shown]))
+    parts, left = [], _MOST_SEARCHED
+    for (rank, hit), cost, share in zip(ranked, bare, shares, strict=False):
+        left -= len(hit.text or "")
+        text, start, spans = _NO_TEXT
+        if share and hit.text:
+            text, start, spans = (
+                hit.snippet(share) if left >= 0 else Snippet(hit.text[:share], 0, [])
+            )
+        part = _part(hit, rank, Snippet(text, start, spans), described)
+        while part.cost > cost + share and text:  # a character less is one at least
+            text = text[: max(0, len(text) - (part.cost - cost - share))]
+            spans = [span for span in spans if span.end <= len(text)]
+            part = _part(hit, rank, Snippet(text, start, spans), described)
+        parts.append(part)
+    return parts
+
+
+def _shares(needs: Sequence[int], room: int) -> list[int]:
+    """Divide room so that small needs are met, and what is left is the same for all others."""
+    shares = [0] * len(needs)
+    left = len(needs)
+    for place in sorted(range(left), key=needs.__getitem__):
+        shares[place] = max(0, min(needs[place], room // left))
+        room -= shares[place]
+        left -= 1
+    return shares
+
+
+def _part(hit: Hit, rank: int, snippet: Snippet, described: int) -> Part:
+    text, start, spans = snippet
+    named = answers.naming(hit)
+    content: dict[str, Any] = {**named, "score": hit.score}
+    notes, whole = [f"score {hit.score:.4g}"], hit.text
+    end = []
+    if whole is None:
+        content["text"], text = None, "(text not stored)"
+    else:
+        first = whole.count("\n", 0, start) + 1
+        lines = [first, first + text.count("\n")]
+        content |= {"text": text, "lines": lines, "spans": [[one.start, one.end] for one in spans]}
+        notes.insert(0, f"lines {lines[0]}-{lines[1]}" if lines[0] < lines[1] else f"line {first}")
+        if start or len(text) < len(whole):
+            content |= {"start": start, "characters": len(whole)}
+            end = [f"[characters {start} to {start + len(text)} of {len(whole)}]"]
+    shown = answers.metadata_of(hit, named, described) if described >= 0 else {}
+    heading = f"{rank}. {answers.heading(named, *notes)}"
+    written = [heading, *answers.metadata_text(shown), text, *end]
+    return Part({**content, **shown}, "\n".join(written))
+
+
+def _check_query(query: object, vector: object) -> None:
+    if query is None and vector is not None:
+        return
+    if not isinstance(query, str):
+        message = f"query must be a string, got {type(query).__name__}"
+        raise TypeError(message)
+    if len(query) > LONGEST_QUERY:
+        message = f"query must have at most {LONGEST_QUERY:,} characters, got {len(query):,}"
+        raise ValueError(message)
+
+
+def check_filter(value: object) -> dict[str, Any] | None:
+    """Return a filter of JSON values; raise ``TypeError`` if it is no object."""
+    if value is not None and not isinstance(value, dict):
+        message = (
+            'filter must be an object such as {"year": {"$gte": 2020}}, '
+            f"got {type(value).__name__}"
+        )
+        raise TypeError(message)
+    return value

@@ -1,0 +1,65 @@
+"""The words of many texts at once, by the compiled scanner; documents and questions share this."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bm25rag.analysis.fold_table import fold_table
+from bm25rag.analysis.splitter import WordSplitter
+from bm25rag.columns.column import StringBatch, join
+from bm25rag.common.gil import release_gil
+from bm25rag.common.strings import utf8
+from bm25rag.kernels.scanner import Scanned, Scanner, Texts
+
+
+class TextScanner:
+    """Runs the compiled scanner by the rules of a splitter; any threads may share it."""
+
+    def __init__(self, scanner: Scanner, splitter: WordSplitter) -> None:
+        self._scanner = scanner
+        self._fold = splitter.fold
+        self._table = fold_table(splitter.fold_rules)
+        self._rules = splitter.least, splitter.drops_possessives
+        self._spare: list[Any] = []
+
+    def scan(self, texts: Sequence[str], question: bool = False) -> tuple[StringBatch, Scanned]:
+        """Find the words of texts, or of questions; return the UTF-8 of the texts, too."""
+        data, lengths = self._scanner.encode(texts)
+        release_gil()
+        arrays = Texts(data, np.cumsum(lengths, dtype=np.int64))
+        if peculiar := self._find_peculiar(arrays):
+            folded = [utf8(self._fold(texts[number])) for number in peculiar]
+            joined = join(folded)
+            ends = np.cumsum(joined.lengths, dtype=np.int64)
+            self._find_peculiar(Texts(np.frombuffer(joined.data, np.uint8), ends))
+            arrays = _replace(arrays, peculiar, folded)
+        rules = *self._rules, question
+        scanned = self._scanner.scan(arrays, self._table.entries, *rules, self._spare)
+        return StringBatch(data.data, lengths, bytes(len(texts))), scanned
+
+    def _find_peculiar(self, texts: Texts) -> list[int]:
+        """Return which texts need more than the fold table, which then has all their characters."""
+        peculiar, pages = self._scanner.find_peculiar(texts, self._table.entries)
+        if len(pages):
+            self._table.add_pages(pages)
+            peculiar, _ = self._scanner.find_peculiar(texts, self._table.entries)
+        return np.flatnonzero(peculiar).tolist()
+
+
+def _replace(texts: Texts, numbers: list[int], others: list[bytes]) -> Texts:
+    """Return texts, some of them replaced."""
+    lengths = np.diff(texts.ends, prepend=0)
+    ends = texts.ends[numbers]
+    pieces: list[Any] = []
+    done = 0
+    for other, start, end in zip(
+        others, (ends - lengths[numbers]).tolist(), ends.tolist(), strict=True
+    ):
+        pieces += texts.data[done:start].data, other
+        done = end
+    data = b"".join([*pieces, texts.data[done:].data])
+    lengths[numbers] = [len(other) for other in others]
+    return Texts(np.frombuffer(data, np.uint8), np.cumsum(lengths))

@@ -1,0 +1,77 @@
+"""Streamable HTTP as a transport, for those who know a token."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Awaitable, Callable, MutableMapping
+from hmac import compare_digest
+from typing import TYPE_CHECKING, Any
+
+from bm25rag.cli.terminal import write_message
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+
+TOKEN = "BM25RAG_MCP_TOKEN"
+_SHORTEST_TOKEN = 16
+# Bytes of a request, connections at once, and seconds for answers when it ends.
+_LARGEST, _CONNECTIONS, _PATIENCE = 16 << 20, 100, 2
+
+_Message = MutableMapping[str, Any]
+_App = Callable[
+    [_Message, Callable[[], Awaitable[_Message]], Callable[[_Message], Awaitable[None]]],
+    Awaitable[None],
+]
+
+
+def serve_http(server: Server[Any], host: str, port: int, message: str) -> None:
+    """Answer until the process is interrupted."""
+    import uvicorn
+
+    token = os.environ.get(TOKEN, "")
+    if len(token) < _SHORTEST_TOKEN or not token.isascii():
+        problem = (
+            f"--http needs a token of at least {_SHORTEST_TOKEN} ASCII characters in {TOKEN}: who "
+            "has it may use the index; python -c 'import secrets; print(secrets.token_urlsafe())' "
+            "makes one"
+        )
+        raise ValueError(problem)
+    # Without sessions, nothing is kept for a client that has gone.
+    app = server.streamable_http_app(
+        host=host, stateless_http=True, json_response=True, max_request_body_size=_LARGEST
+    )
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, port), family=family) as listening:
+        shown = f"[{host}]" if ":" in host else host
+        write_message(f"{message} http://{shown}:{listening.getsockname()[1]}/mcp")
+        config = uvicorn.Config(
+            _behind(token, app),
+            log_level="critical",
+            limit_concurrency=_CONNECTIONS,
+            timeout_graceful_shutdown=_PATIENCE,
+            server_header=False,
+        )
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _behind(token: str, app: _App) -> _App:
+    """Return an application that refuses requests without the token."""
+    expected = f"Bearer {token}".encode()
+
+    async def guarded(
+        scope: _Message,
+        receive: Callable[[], Awaitable[_Message]],
+        send: Callable[[_Message], Awaitable[None]],
+    ) -> None:
+        given = [value for name, value in scope.get("headers", ()) if name == b"authorization"]
+        if scope["type"] == "lifespan" or (len(given) == 1 and compare_digest(given[0], expected)):
+            await app(scope, receive, send)
+        elif scope["type"] == "http":
+            headers = [(b"www-authenticate", b"Bearer"), (b"content-length", b"0")]
+            await send({"type": "http.response.start", "status": 401, "headers": headers})
+            await send({"type": "http.response.body", "body": b""})
+        else:
+            await send({"type": "websocket.close"})
+
+    return guarded

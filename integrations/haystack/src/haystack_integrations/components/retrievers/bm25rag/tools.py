@@ -1,0 +1,64 @@
+"""A search tool for Haystack's agents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from haystack.core.serialization import generate_qualified_class_name
+from haystack.tools import Tool
+from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
+from haystack_integrations.document_stores.bm25rag.searching import filter_of
+
+from bm25rag.agents import SearchTool
+
+
+class BM25SearchTool(Tool):
+    """Searches a ``BM25DocumentStore``; a model fills query, k, filter, budget and cursor.
+
+    It answers with ids, lines and the best parts of texts, within a budget of characters; an answer
+    that begins with ``Error:`` says what to change.
+
+    Parameters
+    ----------
+    document_store
+        The store.
+    name
+        What the model calls the tool.
+    about
+        What the documents are, for the model.
+    filters
+        Which documents may be found in any case, in Haystack's language.
+    """
+
+    def __init__(
+        self,
+        document_store: BM25DocumentStore,
+        name: str,
+        about: str,
+        filters: dict[str, Any] | None = None,
+    ) -> None:
+        self._given = {"name": name, "about": about, "filters": filters}
+        self._store = document_store
+        searched = SearchTool(
+            lambda: document_store._shared.current,
+            name,
+            about,
+            within=lambda index: filter_of(index, filters),
+        )
+        super().__init__(
+            name=name,
+            description=searched.description,
+            parameters=searched.parameters,
+            function=searched.run,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tool as JSON values."""
+        data = {**self._given, "document_store": self._store.to_dict()}
+        return {"type": generate_qualified_class_name(type(self)), "data": data}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> BM25SearchTool:
+        """Return the tool that ``to_dict`` has told of."""
+        given = dict(data["data"])
+        return cls(BM25DocumentStore.from_dict(given.pop("document_store")), **given)

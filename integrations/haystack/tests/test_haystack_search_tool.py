@@ -1,0 +1,63 @@
+"""The search tool, called by a scripted model in Haystack's own agent."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from haystack import Document, component
+from haystack.components.agents import Agent
+from haystack.dataclasses import ChatMessage, ToolCall
+from haystack_integrations.components.retrievers.bm25rag import BM25SearchTool
+from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
+
+sys.path.append(str(Path(__file__).parents[3] / "tests"))
+scripted = pytest.importorskip(
+    "support.scripted", reason="what adapters' tests share is in the repository alone"
+)
+
+
+@component
+class Model:
+    """A model that asks what the script says."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.script = scripted.calls(self.heard)
+
+    @component.output_types(replies=list[ChatMessage])
+    def run(self, messages: list[ChatMessage], tools: Any = None) -> dict[str, Any]:
+        result = messages[-1].tool_call_result
+        if result is not None:
+            self.heard.append(str(result.result))
+        arguments = next(self.script, None)
+        if arguments is None:
+            return {"replies": [ChatMessage.from_assistant("done")]}
+        call = ToolCall(tool_name="notes", arguments=arguments)
+        return {"replies": [ChatMessage.from_assistant(tool_calls=[call])]}
+
+
+def store(path: Path | None = None) -> BM25DocumentStore:
+    made = BM25DocumentStore() if path is None else BM25DocumentStore(path=str(path))
+    pairs = zip(scripted.TEXTS, scripted.YEARS, strict=True)
+    made.write_documents([Document(content=text, meta={"year": year}) for text, year in pairs])
+    return made
+
+
+def test_a_scripted_model_finds_pages_and_mends_its_mistakes() -> None:
+    tool = BM25SearchTool(store(), "notes", scripted.ABOUT)
+    scripted.check_schema(tool.name, tool.description, tool.parameters)
+    agent = Agent(chat_generator=Model(), tools=[tool], max_agent_steps=50)
+    answer = agent.run(messages=[ChatMessage.from_user("How long do cats sleep?")])
+    assert answer["messages"][-1].text == "done"
+
+
+def test_its_own_filters_hold_and_it_can_be_saved(tmp_path: Path) -> None:
+    own = {"field": "meta.year", "operator": "==", "value": 2003}
+    tool = BM25SearchTool(store(tmp_path / "index"), "notes", scripted.ABOUT, own)
+    for one in (tool, BM25SearchTool.from_dict(tool.to_dict())):
+        answer = one.invoke(query="cats", filter={"year": {"$gte": 2000}})
+        assert "cat sleeps 3 hours" in answer
+        assert "2. " not in answer

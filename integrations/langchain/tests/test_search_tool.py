@@ -1,0 +1,45 @@
+"""The search tool, called by a scripted model through LangChain's own machinery."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from langchain_bm25rag import BM25Retriever, search_tool
+from langchain_core.messages import ToolMessage
+from langchain_core.utils.function_calling import convert_to_openai_tool
+
+sys.path.append(str(Path(__file__).parents[3] / "tests"))
+scripted = pytest.importorskip(
+    "support.scripted", reason="what adapters' tests share is in the repository alone"
+)
+
+
+def retriever(**fields: object) -> BM25Retriever:
+    return BM25Retriever.from_texts(
+        scripted.TEXTS, [{"year": year} for year in scripted.YEARS], **fields
+    )
+
+
+async def test_a_scripted_model_finds_pages_and_mends_its_mistakes() -> None:
+    tool = search_tool(retriever(), "notes", scripted.ABOUT)
+    shown = convert_to_openai_tool(tool)["function"]
+    scripted.check_schema(shown["name"], shown["description"], shown["parameters"])
+    for awaited in (False, True):
+        heard: list[str] = []
+        for arguments in scripted.calls(heard):
+            call = {"type": "tool_call", "id": "1", "name": "notes", "args": arguments}
+            message = await tool.ainvoke(call) if awaited else tool.invoke(call)
+            assert isinstance(message, ToolMessage)
+            heard.append(str(message.content))
+
+
+def test_the_retrievers_own_filter_holds_whatever_the_model_asks_for() -> None:
+    for own in ({"year": 2003}, lambda document: document.metadata["year"] == 2003):
+        tool = search_tool(retriever(filter=own), "notes", scripted.ABOUT)
+        for asked in (None, {"year": {"$gte": 2000}}, {"$or": [{"year": 2004}, {"year": 2003}]}):
+            answer = tool.invoke({"query": "cats", "filter": asked})
+            assert "cat sleeps 3 hours" in answer
+            assert "2. " not in answer
+        assert "No document" in tool.invoke({"query": "cats", "filter": {"year": 2004}})

@@ -1,0 +1,250 @@
+"""Answers keep to their budget, say what they leave out, and cursors lead through all of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bm25rag import BM25Index
+from bm25rag.agents import Answer, grep, read, search
+from bm25rag.agents.answers import LEAST_BUDGET
+
+# What takes one character, several as an escape, or none of a budget if it is forgotten.
+TEXT = st.text(st.sampled_from('red boat"\\\n\x01é\U0001f600\ud800 \u2028'), max_size=60)
+LONG = st.builds(lambda text, times: text * times, TEXT, st.sampled_from([1, 1, 20, 200]))
+METADATA = st.dictionaries(TEXT, LONG | st.integers(), max_size=3) | st.fixed_dictionaries(
+    {"source": LONG, "line": st.integers(-1, 10**20)}
+)
+BUDGETS = st.sampled_from([LEAST_BUDGET, 1_001, 1_500, 3_000, 8_000])
+Tool = Callable[..., Answer]
+
+
+def within(answer: Answer, budget: int) -> dict[str, Any]:
+    shown = json.dumps(answer.content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    shown.encode()
+    assert len(shown) <= budget
+    assert len(answer.text) <= budget
+    return answer.content
+
+
+def pages(tool: Tool, *arguments: Any, budget: int, **options: Any) -> list[dict[str, Any]]:
+    answers, cursor = [], None
+    while not answers or cursor is not None:
+        content = within(tool(*arguments, budget=budget, cursor=cursor, **options), budget)
+        answers.append(content)
+        cursor = content.get("cursor")
+        assert content["truncated"] or cursor is None
+        assert len(answers) < 500
+    return answers
+
+
+def index_of(texts: list[str], metadata: list[dict[str, Any]], names: list[str]) -> BM25Index:
+    ids = [f"{number}{name}" for number, name in enumerate(names)]
+    return BM25Index.from_texts(texts, ids, metadata)
+
+
+DOCUMENTS = st.lists(st.tuples(LONG, METADATA, LONG), max_size=7)
+
+
+@given(documents=DOCUMENTS, budget=BUDGETS, k=st.integers(1, 9))
+def test_searches_return_the_whole_ranking_page_by_page(
+    documents: list[Any], budget: int, k: int
+) -> None:
+    texts, metadata, names = zip(*documents, strict=True) if documents else ((), (), ())
+    index = index_of(list(texts), list(metadata), list(names))
+    hits = index.search("red boat", len(index))
+    found = pages(search, index, "red boat", k, budget=budget)
+    shown = [hit for page in found for hit in page["hits"]]
+    assert [one["score"] for one in shown] == [hit.score for hit in hits]
+    for one, hit in zip(shown, hits, strict=True):
+        start = one.get("start", 0)
+        text = (hit.text or "").encode("utf-8", "replace").decode()
+        assert one["text"] == text[start : start + len(one["text"])]
+        assert one["lines"] == [
+            text.count("\n", 0, end) + 1 for end in (start, start + len(one["text"]))
+        ]
+        words = {one["text"][first:last].lower() for first, last in one["spans"]}
+        assert words <= {"red", "boat", "boats"}
+    assert {page["total"] for page in found} == {len(hits)}
+    assert sum(page["returned"] for page in found) == len(hits)
+
+
+@given(documents=DOCUMENTS, budget=BUDGETS, context=st.integers(0, 3))
+def test_greps_return_each_line_that_matches_once(
+    documents: list[Any], budget: int, context: int
+) -> None:
+    texts, metadata, names = zip(*documents, strict=True) if documents else ((), (), ())
+    index = index_of(list(texts), list(metadata), list(names))
+    found = pages(grep, index, "ed", context=context, budget=budget)
+    shown = [
+        (line["number"], [line["text"][first:last] for first, last in line["spans"]][:1])
+        for page in found
+        for document in page["documents"]
+        for line in document["lines"]
+        if "spans" in line
+    ]
+    lines = [line for text in texts for line in enumerate(text.split("\n"), 1)]
+    assert shown == [(number, ["ed"]) for number, line in lines if "ed" in line]
+    assert {page["total"] for page in found} == {len(shown)}
+
+
+@given(document=st.tuples(LONG, METADATA, LONG), budget=BUDGETS)
+def test_reads_return_the_whole_text(document: Any, budget: int) -> None:
+    text, metadata, name = document
+    index = index_of([text], [metadata], [name])
+    found = pages(read, index, index.ids()[0], budget=budget)
+    parts = [page["documents"][0] for page in found]
+    joined = parts[0]["text"]
+    for part in parts[1:]:
+        joined += part["text"] if "start" in part else "\n" + part["text"]
+    assert joined == text.encode("utf-8", "replace").decode()
+    assert {page["total"] for page in found} == {text.count("\n") + 1}
+
+
+def test_neighbours_of_lines_are_shown_once_and_what_matches_is_marked() -> None:
+    index = BM25Index.from_texts(["0\n1\nx\nx\n4\n5\n6\nx"], ["a"])
+    assert grep(index, "x", context=1).text == "a\n2- 1\n3: x\n4: x\n5- 4\n7- 6\n8: x"
+    (document,) = grep(index, "x").content["documents"]
+    assert [line["number"] for line in document["lines"]] == [3, 4, 8]
+
+
+# --- cursors ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def index() -> BM25Index:
+    return BM25Index.from_texts(["red boat " * 40 + f"\nred {n}" for n in range(9)])
+
+
+CALLS: list[tuple[Tool, dict[str, Any]]] = [
+    (search, {"query": "red", "k": 2}),
+    (grep, {"pattern": "red"}),
+    (read, {"id": "3"}),
+]
+
+
+def ids_of(answer: Answer) -> list[str]:
+    return [one["id"] for key in ("hits", "documents") for one in answer.content.get(key, ())]
+
+
+def first_cursor(
+    tool: Tool, index: BM25Index, arguments: dict[str, Any], budget: int = 1000
+) -> Any:
+    if tool is read:
+        index.add(["line\n" * 400], ["3"], on_duplicate="replace")
+    return tool(index, **arguments, budget=1000).content["cursor"]
+
+
+@pytest.mark.parametrize(("tool", "arguments"), CALLS)
+def test_a_cursor_stays_valid_through_commits_that_keep_what_came_before(
+    tool: Tool, arguments: dict[str, Any], index: BM25Index
+) -> None:
+    cursor = first_cursor(tool, index, arguments)
+    before = ids_of(tool(index, **arguments, cursor=cursor))
+    index.add(["a green car"])
+    index.compact()
+    assert ids_of(tool(index, **arguments, cursor=cursor)) == before
+
+
+@pytest.mark.parametrize(("tool", "arguments"), CALLS)
+def test_a_cursor_says_that_it_is_stale(
+    tool: Tool, arguments: dict[str, Any], index: BM25Index
+) -> None:
+    cursor = first_cursor(tool, index, arguments)
+    index.add(["red"], on_duplicate="replace", ids=["3"])
+    index.delete([id for id in index.ids() if id != "3"])
+    with pytest.raises(ValueError, match="cursor is stale"):
+        tool(index, **arguments, cursor=cursor)
+
+
+def test_greps_go_on_after_documents_before_theirs_are_deleted(index: BM25Index) -> None:
+    first = grep(index, "red", budget=2000).content
+    assert first["documents"][-1]["id"] >= "1"
+    index.delete(["0"])
+    second = grep(index, "red", cursor=first["cursor"]).content
+    assert second["documents"][0]["id"] >= first["documents"][-1]["id"]
+
+
+@pytest.mark.parametrize(("tool", "arguments"), CALLS)
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"scope": "another"}, "other arguments or another index"),
+        ({"query": "boat", "pattern": "boat", "id": "4"}, "other arguments or another index"),
+        ({"filter": {"a": 1}, "lines": "2-"}, "other arguments or another index"),
+        ({"cursor": "x"}, "cursor must be one that this tool has returned, got 'x'"),
+        ({"cursor": "0" * 10_000}, "cursor must be one that this tool has returned"),
+        ({"cursor": 5}, "cursor must be a string, got int"),
+    ],
+)
+def test_cursors_of_others_are_refused(
+    tool: Tool,
+    arguments: dict[str, Any],
+    change: dict[str, Any],
+    complaint: str,
+    index: BM25Index,
+) -> None:
+    cursor = first_cursor(tool, index, arguments)
+    other = {**arguments, "cursor": cursor, **change}
+    known = {"scope", "cursor", *arguments, "lines" if tool is read else "filter"}
+    given = {name: value for name, value in other.items() if name in known}
+    with pytest.raises((TypeError, ValueError), match=complaint):
+        tool(index, **given)
+
+
+@given(cursor=st.text(max_size=40) | st.from_regex(r"[0-9a-f]{10}\.[0-9-]{1,30}\.[0-9a-f]{10}"))
+def test_forged_cursors_end_nothing(cursor: str) -> None:
+    index = BM25Index.from_texts(["red"])
+    for tool, arguments in CALLS:
+        real = tool(index, **{**arguments, **({"id": "0"} if tool is read else {})}).text
+        assert real
+        with pytest.raises(ValueError, match="cursor"):
+            tool(index, **{**arguments, **({"id": "0"} if tool is read else {})}, cursor=cursor)
+
+
+def test_a_forged_place_is_stale_or_empty(index: BM25Index) -> None:
+    cursor = first_cursor(search, index, {"query": "red"})
+    for place in ("0", "5", "9" * 15):
+        forged = re.sub(r"\.\d+\.", f".{place}.", cursor)
+        with pytest.raises(ValueError, match="stale"):
+            search(index, "red", cursor=forged)
+
+
+# --- vectors, sources ---------------------------------------------------------------
+
+
+def test_vectors_are_fused_with_words_and_paged(index: BM25Index) -> None:
+    index.add([f"blue {n}" for n in range(5)], vectors=[{"sea": n + 1.0} for n in range(5)])
+    expected = index.search_hybrid("red", {"sea": 1.0}, 100, fetch_k=1000)
+    found = pages(search, index, "red", 3, vector={"sea": 1.0}, budget=3000)
+    assert [hit["id"] for page in found for hit in page["hits"]] == [hit.id for hit in expected]
+    found = pages(search, index, None, 2, vector={"sea": 1.0}, budget=3000)
+    assert [page["total"] for page in found] == [5, 5, 5]
+
+
+def test_a_source_is_read_by_the_lines_of_its_file() -> None:
+    rows = [("c", 9), ("a", 1), ("b", 4), ("d", 12)]
+    metadata = [{"source": "f.md", "line": line} for _, line in rows]
+    texts = [f"text of {id}" for id, _ in rows]
+    index = BM25Index.from_texts([*texts, "x"], [*(id for id, _ in rows), "x"], [*metadata, {}])
+
+    def ids(lines: str | None) -> list[str]:
+        return [one["id"] for one in read(index, source="f.md", lines=lines).content["documents"]]
+
+    assert ids(None) == ["a", "b", "c", "d"]
+    assert (ids("1"), ids("3-4"), ids("5-9"), ids("10-")) == (
+        ["a"],
+        ["a", "b"],
+        ["b", "c"],
+        ["c", "d"],
+    )
+    index.update_metadata(["x"], [{"source": "g.pdf"}])
+    assert read(index, source="g.pdf").content["documents"][0]["text"] == "x"
+    with pytest.raises(ValueError, match="do not say their lines"):
+        read(index, source="g.pdf", lines="2")
