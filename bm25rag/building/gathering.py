@@ -32,6 +32,8 @@ from bm25rag.storage.state import State
 class PartsWriter(FolderWriter):
     """The writer of the folder ``building``: each part is a segment that no write merges."""
 
+    packed = False  # they will be
+
     def tidy(self, views: Sequence[SegmentView], _: MergeSome) -> Sequence[SegmentView]:
         """Leave the segments as they are."""
         return views

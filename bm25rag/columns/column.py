@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise, repeat
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -119,12 +119,22 @@ class Column:
         """Return the offsets of consecutive strings, and the buffer; raise as ``get``."""
         return self._starts[first : last + 1], self._bytes
 
+    def spans(self, most: int) -> Iterator[tuple[int, int]]:
+        """Cut the column into spans of at most so many strings, for ``between``."""
+        for first in range(0, self.count, most):
+            yield first, min(first + most, self.count)
+
     def between(self, first: int, last: int) -> Column:
         """Return the column of consecutive strings; raise as ``get``."""
         if self._empty:
             return Column(self.offsets, self.data, self.null, last - first)
         starts, data = self.span(first, last)
         return Column(np.asarray(starts), np.asarray(data), self.null[first:last], last - first)
+
+    def arrays(self, name: str) -> dict[str, Any]:
+        """Return the arrays of a column by their names in a file."""
+        arrays = {"offsets": self.offsets, "data": self.data, "null": self.null}
+        return {f"{name}.{part}": array for part, array in arrays.items()}
 
     def check_all(self) -> None:
         """Check everything that comes from a file; raise ``CorruptIndexError``."""

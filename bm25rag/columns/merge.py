@@ -24,7 +24,7 @@ from bm25rag.columns.column import (
 )
 from bm25rag.columns.string_table import StringTable, key_ranges, sort_ties, ties
 from bm25rag.common.arrays import Array, Bool, Int64, UInt8, UInt32
-from bm25rag.common.chunks import Chunks, Spools
+from bm25rag.common.chunks import Chunks, Growing, Spools
 from bm25rag.errors import CorruptIndexError
 
 # Strings that are copied in one step; tests set it small.
@@ -51,15 +51,12 @@ def join_columns(columns: Sequence[LivingStrings]) -> Column:
     """Make one column of the living strings of several."""
     for column, _ in columns:
         column.check_all()
-    count, size, _ = _measure_all(columns)
-    lengths, null = np.empty(count, np.int64), np.empty(count, np.bool_)
-    data, done, position = np.empty(size, np.uint8), 0, 0
-    for piece in _pieces(columns):
-        own = _data(piece)
-        here = slice(done, done := done + len(piece))
-        lengths[here], null[here] = piece.lengths(), piece.missing()
-        data[position : (position := position + len(own))] = own
-    return arrange(lengths, data, null)
+    lengths, null, data = Growing(np.int64), Growing(np.bool_), Growing(np.uint8)
+    for piece in living_pieces(columns):
+        lengths.append(piece.lengths())
+        null.append(piece.missing())
+        data.append(data_of(piece))
+    return arrange(lengths.chunks(), data.chunks(), null.chunks())
 
 
 def chunk_columns(name: str, columns: Sequence[LivingStrings]) -> dict[str, Chunks]:
@@ -70,8 +67,8 @@ def chunk_columns(name: str, columns: Sequence[LivingStrings]) -> dict[str, Chun
     if not 0 < count == missing:
         offsets = Chunks(kind, count + 1, _offsets(columns, kind))
     if 0 < missing < count:
-        null = Chunks(np.bool_, count, (piece.missing() for piece in _pieces(columns)))
-    data = Chunks(np.uint8, size, map(_data, _pieces(columns)))
+        null = Chunks(np.bool_, count, (piece.missing() for piece in living_pieces(columns)))
+    data = Chunks(np.uint8, size, map(data_of, living_pieces(columns)))
     return {f"{name}.offsets": offsets, f"{name}.data": data, f"{name}.null": null}
 
 
@@ -103,11 +100,11 @@ def _measure(column: Column, living: Bool | None) -> tuple[int, int]:
     return size, missing
 
 
-def _pieces(columns: Sequence[LivingStrings]) -> Iterator[Column]:
+def living_pieces(columns: Sequence[LivingStrings]) -> Iterator[Column]:
     """Yield the living strings, some at a time."""
     for column, living in columns:
-        for first in range(0, len(column), STRINGS):
-            piece = column.between(first, min(first + STRINGS, len(column)))
+        for first, last in column.spans(STRINGS):
+            piece = column.between(first, last)
             if living is None:
                 yield piece
                 continue
@@ -120,20 +117,21 @@ def _pieces(columns: Sequence[LivingStrings]) -> Iterator[Column]:
 
 def _keep(column: Column, living: Bool) -> Column:
     lengths = column.lengths()
-    data = _data(column)[np.repeat(living, lengths)]
+    data = data_of(column)[np.repeat(living, lengths)]
     return arrange(lengths[living], data, column.missing()[living])
 
 
 def _offsets(columns: Sequence[LivingStrings], kind: type[np.generic]) -> Iterator[Array]:
     end = 0
     yield np.zeros(1, kind)
-    for piece in _pieces(columns):
+    for piece in living_pieces(columns):
         ends = np.cumsum(piece.lengths()) + end
         end = int(ends[-1]) if len(ends) else end
         yield ends.astype(kind)
 
 
-def _data(piece: Column) -> UInt8:
+def data_of(piece: Column) -> UInt8:
+    """Return the strings of a column, one after another."""
     if not len(piece.offsets):
         return piece.data[:0]
     return piece.data[piece.offsets[0] : piece.offsets[-1]]

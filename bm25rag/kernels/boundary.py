@@ -12,6 +12,7 @@ is right by construction; this is the whole list:
   of the table; places ascend and lie within the postings.
 - Texts are UTF-8, perhaps with surrogates, because ``str.encode`` made them. The words of a
   scan and the table of words are what ``scan`` and ``add_words`` left there.
+- ``pack`` gets pieces as ``find_pieces`` left them.
 - ``fill`` gets as many postings of each term as there is room for behind its cursor, because
   ``build_postings`` counted the same runs. The documents of a run are those that it was counted
   of, and ``DocBlockBuilder`` made the places of their blocks.
@@ -38,6 +39,7 @@ from bm25rag.common.arrays import (
 from bm25rag.kernels.checks import check_array, check_rising, check_terms, least_and_most, require
 from bm25rag.kernels.records import (
     Matches,
+    Pieces,
     PostingsTarget,
     Queries,
     Run,
@@ -185,6 +187,66 @@ class Backend(ABC):
             If one is not UTF-8.
         """
         return self._decode(strings, numbers)
+
+    def find_pieces(self, data: UInt8, offsets: Int64, often: int) -> Pieces | None:
+        """Find byte strings that are frequent in some texts.
+
+        Parameters
+        ----------
+        data
+            The texts, one after another, and 8 bytes more.
+        offsets
+            Where each begins, and where the last ends, int64 (n + 1,).
+        often
+            How often two pieces follow each other that become one.
+
+        Returns
+        -------
+        pieces
+            As ``pack`` takes them; ``None`` if this backend does not pack.
+        """
+        _check_texts(data, offsets)
+        return self._find_pieces(data, offsets, often)
+
+    def pack(self, pieces: Pieces, data: UInt8, offsets: Int64) -> tuple[UInt16, Int64]:
+        """Cut texts into pieces, as ``find_pieces`` returns them and takes texts.
+
+        Returns
+        -------
+        numbers
+            Those of the pieces of all texts, one after another, uint16.
+        offsets
+            Where those of each text begin, and where the last ends, int64 (n + 1,).
+        """
+        _check_texts(data, offsets)
+        return self._pack(pieces, data, offsets)
+
+    def unpack(
+        self, pieces: UInt64, numbers: UInt16, starts: Int64, stops: Int64
+    ) -> tuple[UInt8, Int64] | None:
+        """Put texts in pieces together.
+
+        Parameters
+        ----------
+        pieces, numbers
+            Pieces, and the numbers of those of texts, as ``pack`` returns them.
+        starts, stops
+            Where each of some texts begins and ends in ``numbers``, int64 (n,).
+
+        Returns
+        -------
+        data, offsets
+            The texts, one after another, and where each begins and the last ends, int64 (n + 1,);
+            ``None`` if a number is that of no piece.
+        """
+        check_array("pieces", pieces, np.uint64)
+        check_array("numbers", numbers, np.uint16)
+        for name, places in (("starts", starts), ("stops", stops)):
+            check_array(name, places, np.int64)
+            least, most = least_and_most(places, 0)
+            require(least >= 0 and most <= len(numbers), f"{name} are beyond the numbers")
+        require(len(starts) == len(stops), "starts and stops differ in length")
+        return self._unpack(pieces, numbers, starts, stops)
 
     def find_words(
         self, table: FoldArrays, text: str, least: int, question: bool, folded: bool = False
@@ -406,6 +468,32 @@ class Backend(ABC):
         require(len(tokens) < 1 << 32, "more tokens than can be counted together")
         return self._count(tokens, counts, terms, first, spare)
 
+    def divide(self, run: Run, groups: UInt8, count: int) -> tuple[Run, Int64]:
+        """Put the terms of a run, and their postings, in the order of their groups.
+
+        Parameters
+        ----------
+        run
+            The postings.
+        groups
+            The group of each term, less than ``count``, uint8.
+        count
+            How many groups there are.
+
+        Returns
+        -------
+        divided
+            The same postings.
+        edges
+            Where the terms and, in the second row, the postings of each group begin, and where
+            those of the last end, int64 (2, count + 1).
+        """
+        check_array("groups", groups, np.uint8)
+        require(least_and_most(run.terms, -1)[1] < len(groups), "a term has no group")
+        require(least_and_most(groups, 0)[1] < count, "a group is beyond the last")
+        require(int(run.sizes.sum(dtype=np.int64)) == len(run.documents), "a run is ragged")
+        return self._divide(run, groups, count)
+
     def fill(self, run: Run, codes: Unsigned, target: PostingsTarget) -> None:
         """Put the postings of a run into their places.
 
@@ -491,6 +579,17 @@ class Backend(ABC):
     def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str] | None: ...
 
     @abstractmethod
+    def _unpack(
+        self, pieces: UInt64, numbers: UInt16, starts: Int64, stops: Int64
+    ) -> tuple[UInt8, Int64] | None: ...
+
+    def _find_pieces(self, data: UInt8, offsets: Int64, often: int) -> Pieces | None:
+        return None
+
+    def _pack(self, pieces: Pieces, data: UInt8, offsets: Int64) -> tuple[UInt16, Int64]:
+        raise NotImplementedError
+
+    @abstractmethod
     def _number_terms(
         self, queries: Sequence[Collection[str]], numbers: TermNumbers
     ) -> tuple[Int64, Int64]: ...
@@ -507,7 +606,16 @@ class Backend(ABC):
     ) -> tuple[Run, UInt32]: ...
 
     @abstractmethod
+    def _divide(self, run: Run, groups: UInt8, count: int) -> tuple[Run, Int64]: ...
+
+    @abstractmethod
     def _fill(self, run: Run, codes: Unsigned, target: PostingsTarget) -> None: ...
+
+
+def _check_texts(data: UInt8, offsets: Int64) -> None:
+    check_array("data", data, np.uint8)
+    check_array("offsets", offsets, np.int64)
+    check_rising("offsets", offsets, len(data) - 8)
 
 
 def _check_search(segment: SegmentArrays, terms: TermArrays, plan: SearchPlan) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import cython
 import numpy as np
 
+from bm25rag.common.pages import empty_apart
 from bm25rag.kernels.memory import empty, view
 from bm25rag.kernels.reading import crc_table
 
@@ -77,15 +78,18 @@ def count(tokens, counts, terms, spare):
         for i in range(found):
             most = max(most, postings[i, 2])
         used = _count_used(state)
-    out_terms, out_sizes = np.empty(used, np.uint32), np.empty(used, np.uint32)
+    are_few: cython.bint = len(counts) <= 1 << 16
+    is_small: cython.bint = most < 1 << 8
+    out_terms, out_sizes, documents, tf = empty_apart(
+        (used, np.uint32),
+        (used, np.uint32),
+        (found, np.uint16 if are_few else np.uint32),
+        (found, np.uint8 if is_small else np.uint32),
+    )
     to_terms: cython.uint[::1] = view(out_terms)
     to_sizes: cython.uint[::1] = view(out_sizes)
-    are_few: cython.bint = len(counts) <= 1 << 16
-    documents = np.empty(found, np.uint16 if are_few else np.uint32)
-    tf = np.empty(found, np.uint8 if most < 1 << 8 else np.uint32)
     few: cython.ushort[::1] = view(documents) if are_few else _none16()
     many: cython.uint[::1] = _none32() if are_few else view(documents)
-    is_small: cython.bint = tf.itemsize == 1
     small: cython.uchar[::1] = view(tf) if is_small else empty(0, np.uint8)
     large: cython.uint[::1] = _none32() if is_small else view(tf)
     with cython.nogil:
@@ -110,7 +114,7 @@ def _scratch(size, spare):
             return scratch
     except IndexError:
         pass
-    return np.empty((size, 3), np.uint32)
+    return empty_apart((3 * size, np.uint32))[0].reshape(size, 3)
 
 
 @cython.cfunc
@@ -212,6 +216,76 @@ def _group(
         state[postings[i, 0], 0] = place + 1
         documents[place] = postings[i, 1]
         tf[place] = postings[i, 2]
+
+
+def divide(run, groups, count: cython.Py_ssize_t):
+    """Put the terms of a run in the order of their groups; see ``Backend.divide``.
+
+    Returns
+    -------
+    terms, sizes, documents, tf
+        Those of the run.
+    edges
+        Where the terms and the postings of each group begin, and the last end, (2, count + 1).
+    """
+    outs = [np.empty_like(array) for array in run[:4]]
+    edges = np.zeros((2, count + 1), np.int64)
+    terms: cython.const[cython.uint][::1] = view(run.terms)
+    sizes: cython.const[cython.uint][::1] = view(run.sizes)
+    of_term: cython.const[cython.uchar][::1] = view(groups)
+    to_terms: cython.uint[::1] = view(outs[0])
+    to_sizes: cython.uint[::1] = view(outs[1])
+    ends: cython.longlong[:, ::1] = view(edges)
+    group: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(terms.shape[0]):
+            group = of_term[terms[i]] + 1
+            ends[0, group] += 1
+            ends[1, group] += sizes[i]
+        for group in range(count):
+            ends[0, group + 1] += ends[0, group]
+            ends[1, group + 1] += ends[1, group]
+    places: cython.longlong[::1] = view(edges[0].copy())
+    with cython.nogil:
+        for i in range(terms.shape[0]):
+            group = of_term[terms[i]]
+            to_terms[places[group]] = terms[i]
+            to_sizes[places[group]] = sizes[i]
+            places[group] += 1
+    for source, target in zip(run[2:4], outs[2:], strict=True):
+        _divide(
+            view(source.view(np.uint8)), view(target.view(np.uint8)), source.itemsize,
+            terms, sizes, of_term, view(edges[1] * source.itemsize),
+        )  # fmt: skip
+    return *outs, edges
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _divide(
+    source: cython.const[cython.uchar][::1],
+    target: cython.uchar[::1],
+    width: cython.Py_ssize_t,
+    terms: cython.const[cython.uint][::1],
+    sizes: cython.const[cython.uint][::1],
+    of_term: cython.const[cython.uchar][::1],
+    places: cython.longlong[::1],
+) -> cython.void:
+    """Do so with the bytes of postings; ``places`` say where those of each group go."""
+    start: cython.Py_ssize_t = 0
+    size: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    for i in range(terms.shape[0]):
+        size = sizes[i] * width
+        place = places[of_term[terms[i]]]
+        places[of_term[terms[i]]] = place + size
+        for j in range(size):
+            target[place + j] = source[start + j]
+        start += size
 
 
 def fill(run, codes, places):

@@ -11,6 +11,7 @@ from bm25rag.kernels.checks import require
 from bm25rag.kernels.loading import WRITING, find, load
 from bm25rag.kernels.records import (
     Matches,
+    Pieces,
     PostingsArrays,
     PostingsTarget,
     Queries,
@@ -159,6 +160,23 @@ class CompiledBackend(Backend):
         found: list[str] | None = reading.decode(_prepare_strings(arrays), numbers)
         return found
 
+    def _unpack(
+        self, pieces: UInt64, numbers: UInt16, starts: Int64, stops: Int64
+    ) -> tuple[UInt8, Int64] | None:
+        found: tuple[UInt8, Int64] | None = reading.unpack(pieces, numbers, starts, stops)
+        return found
+
+    def _find_pieces(self, data: UInt8, offsets: Int64, often: int) -> Pieces | None:
+        from bm25rag.kernels.compiled_writing import packing
+
+        return Pieces(*packing.find_pieces(data, offsets, often))
+
+    def _pack(self, pieces: Pieces, data: UInt8, offsets: Int64) -> tuple[UInt16, Int64]:
+        from bm25rag.kernels.compiled_writing import packing
+
+        numbers, ends = packing.pack(*pieces, data, offsets)
+        return numbers, ends
+
     def _checksums(self, data: UInt8, offsets: UInt64) -> UInt32:
         from bm25rag.kernels.compiled_writing import building
 
@@ -172,6 +190,12 @@ class CompiledBackend(Backend):
 
         found, sizes, documents, tf, lengths = building.count(tokens, counts, terms, spare)
         return Run(found, sizes, documents, tf, first), lengths
+
+    def _divide(self, run: Run, groups: UInt8, count: int) -> tuple[Run, Int64]:
+        from bm25rag.kernels.compiled_writing import building
+
+        terms, sizes, documents, tf, edges = building.divide(run, groups, count)
+        return Run(terms, sizes, documents, tf, run.first), edges
 
     def _fill(self, run: Run, codes: Unsigned, target: PostingsTarget) -> None:
         from bm25rag.kernels.compiled_writing import building

@@ -9,7 +9,7 @@ from bm25rag.common.arrays import Bool, Int64, UInt8, UInt32, UInt64
 from bm25rag.kernels.loading import WRITING, load
 from bm25rag.kernels.scanner import Scanned, Scanner, Texts, WordTable
 
-building, _, _, words, scanning = map(load, WRITING)
+building, _, _, words, scanning, packing = map(load, WRITING)
 
 
 class CompiledScanner(Scanner):

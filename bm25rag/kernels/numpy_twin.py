@@ -93,12 +93,25 @@ class NumpyBackend(Backend):
     def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str] | None:
         if len(arrays.file.flags) or min(numbers, default=0) < 0:
             return None
-        if max(numbers, default=0) >= len(arrays.offsets) - 1:
+        if max(numbers, default=0) >= len(arrays.offsets) - 1 or arrays.data.itemsize > 1:
             return None
         # Indexing a memoryview gives Python ints, in half the time of a NumPy scalar.
         starts, data = arrays.offsets.data, arrays.data.data
         views = [data[starts[number] : starts[number + 1]] for number in numbers]
         return [str(one, "utf-8", "surrogatepass") for one in views]
+
+    def _unpack(
+        self, pieces: UInt64, numbers: UInt16, starts: Int64, stops: Int64
+    ) -> tuple[UInt8, Int64] | None:
+        spans = [numbers[start:stop] for start, stop in zip(starts, stops, strict=True)]
+        wanted = np.concatenate([np.empty(0, np.uint16), *spans])
+        if len(wanted) and int(wanted.max()) >= len(pieces):
+            return None
+        rows = pieces.astype("<u8").view(np.uint8).reshape(-1, 8)
+        lengths = np.maximum(((rows != 0) * np.arange(1, 9)).max(axis=1, initial=1), 1)[wanted]
+        ends = np.concatenate(([0], np.cumsum(lengths)))
+        offsets = ends[np.cumsum([0, *map(len, spans)])]
+        return rows[wanted][np.arange(8) < lengths[:, None]], offsets
 
     def _number_terms(
         self, queries: Sequence[Collection[str]], numbers: TermNumbers
@@ -135,6 +148,15 @@ class NumpyBackend(Backend):
         narrow = narrowed(keys.astype(np.uint32), np.uint16, np.uint32)
         tf = narrowed(tf, np.uint8, np.uint16, np.uint32)
         return Run(found, sizes.astype(np.uint32), narrow, tf, first), lengths
+
+    def _divide(self, run: Run, groups: UInt8, count: int) -> tuple[Run, Int64]:
+        own = groups[run.terms]
+        order = np.argsort(own, kind="stable")
+        postings = np.argsort(np.repeat(own, run.sizes), kind="stable")
+        divided = run.terms[order], run.sizes[order], run.documents[postings], run.tf[postings]
+        before = np.bincount(own + 1, minlength=count + 1)
+        sizes = np.bincount(own + 1, weights=run.sizes, minlength=count + 1).astype(np.int64)
+        return Run(*divided, run.first), np.cumsum([before, sizes], axis=1)
 
     def _fill(self, run: Run, codes: Unsigned, target: PostingsTarget) -> None:
         starts = np.cumsum(run.sizes, dtype=np.int64) - run.sizes

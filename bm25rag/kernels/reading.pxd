@@ -1,5 +1,24 @@
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 
+cdef extern from * nogil:
+    """
+    static inline Py_ssize_t bm25rag_length(unsigned long long piece) {
+        return (71 - __builtin_clzll(piece | 1)) >> 3;
+    }
+    static inline void bm25rag_store(unsigned char *data, unsigned long long piece) {
+    #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+        piece = __builtin_bswap64(piece);
+    #endif
+        __builtin_memcpy(data, &piece, 8);
+    }
+    """
+    Py_ssize_t length_of "bm25rag_length" (unsigned long long piece)
+    void bm25rag_store(unsigned char *data, unsigned long long piece)
+
+cdef inline void store(unsigned char[::1] data, Py_ssize_t place,
+                       unsigned long long piece) noexcept nogil:
+    bm25rag_store(&data[place], piece)
+
 cdef class _Blocks:
     cdef const unsigned char[::1] flags
     cdef Py_ssize_t size
@@ -11,8 +30,12 @@ cdef class _Strings:
     cdef bint is_narrow
     cdef Py_ssize_t count
     cdef const unsigned char[::1] data
+    cdef const unsigned short[::1] numbers
+    cdef const unsigned long long[::1] pieces
+    cdef Py_ssize_t width
     cdef Py_ssize_t starts_at
     cdef Py_ssize_t data_at
+    cdef Py_ssize_t pieces_at
 
 cdef class Postings:
     cdef _Blocks blocks

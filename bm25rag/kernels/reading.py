@@ -9,12 +9,22 @@ from __future__ import annotations
 import cython
 import numpy as np
 
-from bm25rag.kernels.memory import view
+from bm25rag.kernels.memory import empty, view
 
 # Keys from which on one is guessed at.
 _GUESSED = cython.declare(cython.Py_ssize_t, 64)
 # Of CRC-32.
 _POLYNOMIAL = np.uint32(0xEDB88320)
+
+if not cython.compiled:
+
+    def length_of(piece: int) -> int:
+        """Return how many bytes a piece has."""
+        return max(1, (piece.bit_length() + 7) // 8)
+
+    def store(data: memoryview, place: int, piece: int) -> None:
+        """Write eight bytes, the lowest first."""
+        data[place : place + 8] = piece.to_bytes(8, "little")
 
 
 @cython.final
@@ -28,7 +38,8 @@ class _Blocks:
 class _Strings:
     """Where the strings of a column begin, and their bytes; where both are in a file.
 
-    Offsets are in one of two arrays; the other is empty.
+    Offsets are in one of two arrays; the other is empty. With ``pieces``, ``data`` is empty, and
+    ``numbers`` has theirs.
     """
 
 
@@ -54,8 +65,13 @@ def prepare_strings(strings):
     prepared.is_narrow = strings.offsets.dtype == np.uint32
     prepared.narrow = view(strings.offsets if prepared.is_narrow else np.empty(0, np.uint32))
     prepared.wide = view(np.empty(0, np.uint64) if prepared.is_narrow else strings.offsets)
-    prepared.data = view(strings.data)
-    prepared.starts_at, prepared.data_at = strings.file.places
+    prepared.pieces = view(strings.pieces)
+    packed: cython.bint = strings.data.dtype == np.uint16
+    prepared.data = view(np.empty(0, np.uint8) if packed else strings.data)
+    prepared.numbers = view(strings.data if packed else np.empty(0, np.uint16))
+    prepared.width = strings.data.itemsize
+    prepared.starts_at, prepared.data_at = strings.file.places[:2]
+    prepared.pieces_at = strings.file.places[2] if packed else 0
     return prepared
 
 
@@ -116,9 +132,11 @@ def _lies_right(strings: _Strings, number: cython.Py_ssize_t) -> cython.bint:
         return False
     start: cython.ulonglong = _start(strings, number)
     stop: cython.ulonglong = _start(strings, number + 1)
-    if not start <= stop <= cython.cast(cython.ulonglong, strings.data.shape[0]):
+    size: cython.ulonglong = strings.data.shape[0] + strings.numbers.shape[0]
+    if not start <= stop <= size:
         return False
-    return _checked(strings.blocks, strings.data_at + start, strings.data_at + stop)
+    at = strings.data_at
+    return _checked(strings.blocks, at + strings.width * start, at + strings.width * stop)
 
 
 def decode(strings: _Strings, numbers):
@@ -127,6 +145,8 @@ def decode(strings: _Strings, numbers):
     number: cython.Py_ssize_t
     start: cython.Py_ssize_t
     stop: cython.Py_ssize_t
+    if strings.width == 2:
+        return _decode_packed(strings, numbers, found)
     for number in numbers:
         if not _lies_right(strings, number):
             return None
@@ -142,6 +162,80 @@ def decode(strings: _Strings, numbers):
         else:
             found.append(str(strings.data[start:stop], "utf-8", "surrogatepass"))
     return found
+
+
+@cython.cfunc
+def _decode_packed(strings: _Strings, numbers, found: list):
+    """Do the same for strings in pieces."""
+    at: cython.Py_ssize_t = strings.pieces_at
+    number: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    size: cython.Py_ssize_t
+    buffer: cython.uchar[::1] = empty(1 << 12, np.uint8)
+    if not _checked(strings.blocks, at, at + 8 * strings.pieces.shape[0]):
+        return None
+    for number in numbers:
+        if not _lies_right(strings, number):
+            return None
+        start = _start(strings, number)
+        stop = _start(strings, number + 1)
+        if buffer.shape[0] < 8 * (stop - start):
+            buffer = empty(8 * (stop - start), np.uint8)
+        size = _put_together(strings.pieces, strings.numbers, start, stop, buffer, 0)
+        if size < 0:
+            return None
+        if cython.compiled:
+            found.append(PyUnicode_DecodeUTF8(  # noqa: F821 - of the .pxd
+                cython.cast(cython.p_char, cython.address(buffer[0])), size, "surrogatepass"
+            ))  # fmt: skip
+        else:
+            found.append(str(buffer[:size], "utf-8", "surrogatepass"))
+    return found
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _put_together(
+    pieces: cython.const[cython.ulonglong][::1],
+    numbers: cython.const[cython.ushort][::1],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    data: cython.uchar[::1],
+    place: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Write some pieces and zeros behind them; return where they end, -1 if one is not there."""
+    piece: cython.ulonglong
+    i: cython.Py_ssize_t
+    for i in range(start, stop):
+        if numbers[i] >= pieces.shape[0]:
+            return -1
+        piece = pieces[numbers[i]]
+        store(data, place, piece)
+        place += length_of(piece)
+    return place
+
+
+def unpack(pieces, numbers, starts, stops):
+    """Put texts in pieces together; see ``Backend.unpack``."""
+    known: cython.const[cython.ulonglong][::1] = view(pieces)
+    packed: cython.const[cython.ushort][::1] = view(numbers)
+    begins: cython.const[cython.longlong][::1] = view(starts)
+    ends: cython.const[cython.longlong][::1] = view(stops)
+    offsets = np.zeros(len(starts) + 1, np.int64)
+    places: cython.longlong[::1] = view(offsets)
+    longest: cython.Py_ssize_t = 8 * int((stops - starts).sum())
+    data = np.empty(longest, np.uint8)
+    out: cython.uchar[::1] = view(data)
+    place: cython.Py_ssize_t = 0
+    text: cython.Py_ssize_t
+    with cython.nogil:
+        for text in range(begins.shape[0]):
+            if place >= 0:
+                place = _put_together(known, packed, begins[text], ends[text], out, place)
+            places[text + 1] = place
+    return None if place < 0 else (data[:place].copy(), offsets)
 
 
 def crc_table():

@@ -16,6 +16,7 @@ from bm25rag.common.arrays import (
     UInt8,
     UInt16,
     UInt32,
+    UInt64,
     Unsigned,
 )
 from bm25rag.kernels.checks import check_array, check_rising, least_and_most, require
@@ -199,19 +200,46 @@ class StringArrays:
     offsets
         Where each begins, and where the last ends, uint32 or uint64 (n + 1,).
     data
-        Their bytes, uint8.
+        Their bytes, uint8; with ``pieces``, the numbers of their pieces, uint16.
     file
-        Where ``offsets`` and ``data`` lie; ``None``: in no file.
+        Where ``offsets``, ``data`` and ``pieces`` lie; ``None``: in no file.
+    pieces
+        What they are put together of, see ``Pieces``; ``None``: of bytes.
     """
 
-    __slots__ = ("data", "file", "offsets", "prepared")
+    __slots__ = ("data", "file", "offsets", "pieces", "prepared")
 
-    def __init__(self, offsets: Unsigned, data: UInt8, file: FileBlocks | None = None) -> None:
+    def __init__(
+        self,
+        offsets: Unsigned,
+        data: UInt8 | UInt16,
+        file: FileBlocks | None = None,
+        pieces: UInt64 | None = None,
+    ) -> None:
         check_array("offsets", offsets, np.uint32, np.uint64)
-        check_array("data", data, np.uint8)
+        check_array("data", data, np.uint8 if pieces is None else np.uint16)
         self.offsets, self.data = offsets, data
-        self.file = _check_blocks(file, (offsets, data))
+        self.pieces = np.empty(0, np.uint64) if pieces is None else pieces
+        check_array("pieces", self.pieces, np.uint64)
+        arrays = (offsets, data) if pieces is None else (offsets, data, pieces)
+        self.file = _check_blocks(file, arrays)
         self.prepared: Any = None
+
+
+class Pieces(NamedTuple):
+    """Byte strings that are frequent in some texts, and where they are found.
+
+    Parameters
+    ----------
+    bytes
+        Those of each piece, the first lowest, uint64 (c,). The first 256 are single bytes; no
+        other piece has a zero among its bytes.
+    slots
+        What a backend finds them in.
+    """
+
+    bytes: UInt64
+    slots: UInt32
 
 
 class PostingsArrays:

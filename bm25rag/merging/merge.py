@@ -16,6 +16,7 @@ from bm25rag.columns.merge import (
     join_columns,
     join_tables,
 )
+from bm25rag.columns.packing import pack_columns
 from bm25rag.common.arrays import Int64
 from bm25rag.common.chunks import Growing, Spools
 from bm25rag.common.strings import TEXT
@@ -71,7 +72,8 @@ def merge_in_chunks(
     arrays["ids.keys"], arrays["ids.order"] = chunk_tables(_living_ids(views), spools, room)
     fields, field_columns = _chunk_fields(views, spools)
     arrays |= fields
-    arrays |= column("texts", [segment.texts for segment in segments])
+    texts = list(map(LivingStrings, [segment.texts for segment in segments], living))
+    arrays |= pack_columns("texts", texts, spools.new)
     for place, name in enumerate(segments[0].other_texts):
         own = [segment.other_texts[name] for segment in segments]
         arrays |= column(f"text_fields.texts.{place}", own)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from bm25rag.columns.column import Column, select_strings
 from bm25rag.columns.string_table import StringTable, build_table
-from bm25rag.common.arrays import Int64, UInt16, UInt32, Unsigned
+from bm25rag.common.arrays import Int64, UInt8, UInt16, UInt32, Unsigned
+from bm25rag.common.pages import empty_apart
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import PostingsTarget, Run
 from bm25rag.segments import doc_blocks
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 NARROW = 65_536
 # Cells (tf, |d|) of the largest grid in which pairs are numbered; beyond it they are sorted.
 _LARGEST_GRID = 1 << 24
+# Groups of terms whose postings are put into their places together, bytes that are worth one, and
+# the most pieces of runs. Tests set the second small.
+_GROUPS, LEAST_GROUP, _MOST_RUNS = 8, 1 << 22, 1 << 13
 
 
 class Terms(Protocol):
@@ -97,14 +102,18 @@ def build_postings(
     longest run.
     """
     pairs = _Pairs(runs, lengths)
-    placed = place_postings(terms, runs, len(lengths), pairs)
+    divided = text_fields is None
+    placed = place_postings(terms, runs, len(lengths), pairs, divided)
     return placed.postings(pairs.tf, pairs.lengths, lengths, text_fields=text_fields)
 
 
-def place_postings(terms: Terms, runs: list[Run], size: int, pairs: Coded) -> Placed:
+def place_postings(
+    terms: Terms, runs: list[Run], size: int, pairs: Coded, divided: bool = False
+) -> Placed:
     """Put the postings of ``size`` documents into their places; ``pairs`` codes them.
 
-    Terms and runs are as for ``build_postings``.
+    Terms and runs are as for ``build_postings``. If ``divided``, this takes hardly more memory than
+    the result, if the runs are those of ``Backend.count``.
     """
     hot = backend.current()
     frequencies = np.zeros(len(terms), np.int64)
@@ -132,11 +141,55 @@ def place_postings(terms: Terms, runs: list[Run], size: int, pairs: Coded) -> Pl
         blocks.cells,
         blocks.high,
     )
-    runs.reverse()
-    while runs:
-        run = runs.pop()
+    count = min(_GROUPS, sum(map(_size_of, runs)) // LEAST_GROUP) if divided else 0
+    each = _drained(runs)
+    if 1 < count <= _MOST_RUNS // len(runs):
+        groups = np.zeros(len(terms), np.uint8)
+        groups[used] = (indptr[ranks] * count // indptr[-1]).astype(np.uint8)
+        each = _divided(runs, groups, count)
+    for run in each:
         hot.fill(run, pairs.codes(run), target)
     return Placed(table, indptr, target.documents, blocks.finish(), target.codes)
+
+
+def _size_of(run: Run) -> int:
+    return sum(array.nbytes for array in run[:4])
+
+
+def _drained(runs: list[Run]) -> Iterator[Run]:
+    """Yield runs, which are forgotten."""
+    runs.reverse()
+    while runs:
+        yield runs.pop()
+
+
+def _divided(runs: list[Run], groups: UInt8, count: int) -> Iterator[Run]:
+    """Do so group by group of terms, whose postings lie side by side in the end.
+
+    So the memory of runs is given back while that of the postings is first used.
+    """
+    parts: list[list[Run]] = [[] for _ in range(count)]
+    for run in _drained(runs):
+        whole, edges = backend.current().divide(run, groups, count)
+        ends = map(pairwise, edges.tolist())
+        for part, (first, last), (start, stop) in zip(parts, *ends, strict=True):
+            some = whole.terms[first:last], whole.sizes[first:last]
+            own = Run(*some, whole.documents[start:stop], whole.tf[start:stop], run.first)
+            part.append(_apart(own))
+    del run, whole, some, own
+    parts.reverse()
+    while parts:
+        yield from _drained(parts.pop())
+
+
+def _apart(run: Run) -> Run:
+    """Return a copy whose memory goes back to the system when it is forgotten."""
+    arrays = run.terms, run.sizes, run.documents, run.tf
+    copies = empty_apart(*((len(array), array.dtype.type) for array in arrays))
+    for copy, array in zip(copies, arrays, strict=True):
+        copy[:] = array
+    terms, sizes, documents, tf = copies
+    return Run(terms, sizes, documents, tf, run.first)
 
 
 class _Pairs:

@@ -26,11 +26,14 @@ class CheckedColumn(Column):
         self, offsets: CheckedArray, data: CheckedArray, null: CheckedArray, count: int
     ) -> None:
         super().__init__(offsets.values, data.values, null.values, count)
-        self.file_offsets, self.file_data, self._file_null = offsets, data, null
-        # Zeros that are touched as they are used, whatever count a file claims.
-        self._passed = np.zeros(count, np.uint8).data if len(offsets) else None
+        self._check_as_used(offsets, data, null)
         if len(offsets):
             self.strings = StringArrays(self.offsets, self.data, file_blocks(offsets, data))
+
+    def _check_as_used(self, offsets: CheckedArray, data: CheckedArray, null: CheckedArray) -> None:
+        self.file_offsets, self.file_data, self._file_null = offsets, data, null
+        # Zeros that are touched as they are used, whatever count a file claims.
+        self._passed = np.zeros(self.count, np.uint8).data if len(offsets) else None
         self._whole = False
 
     def get(self, number: int) -> memoryview | None:

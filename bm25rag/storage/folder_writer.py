@@ -30,6 +30,7 @@ class FolderWriter(Attachment):
 
     description = "an index that is changed here"
     read_only = False
+    packed = True  # whether texts are
 
     def __init__(self, folder: str, held: BaseFileLock) -> None:
         self._folder = folder
@@ -120,7 +121,9 @@ class FolderWriter(Attachment):
         commit, settings = self._manifest.commit + 1, state.settings()
         parse_settings(self._folder, settings)  # what could not be read again is not written
         try:
-            self._manifest = write_commit(self._folder, commit, settings, state.views, known)
+            self._manifest = write_commit(
+                self._folder, commit, settings, state.views, known, self.packed
+            )
         except BaseException:
             # An interrupt may have come after the commit became visible.
             with suppress(OSError):

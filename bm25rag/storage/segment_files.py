@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bm25rag.columns.column import Column, build_column
+from bm25rag.columns.column import build_column
 from bm25rag.common.arrays import Array
 from bm25rag.common.chunks import Chunks
 from bm25rag.common.strings import TEXT
@@ -105,13 +105,12 @@ def _read_segment(file: ArraysFile, tokens: tuple[int, ...]) -> Segment:
     postings = _postings_type(file)(
         file, _read_terms(file, ""), _read_doc_blocks(file, "", count), tokens
     )
-    texts = _read_column(file, "texts", count)
     names = () if postings.text_fields is None else postings.text_fields.names
     others = [name for name in names if name != TEXT]
     return Segment(
         postings,
         ids,
-        texts,
+        _read_texts(file, count),
         _read_column(file, "metadata", count),
         _read_column(file, "payloads", count),
         tokens,
@@ -131,6 +130,19 @@ def _postings_type(file: ArraysFile) -> type[CheckedPostings]:
     from bm25rag.storage.checked_text_fields import CheckedFieldPostings  # few indexes have fields
 
     return CheckedFieldPostings
+
+
+def _read_texts(file: ArraysFile, count: int) -> CheckedColumn:
+    if "texts.pieces" not in file:
+        return _read_column(file, "texts", count)
+    from bm25rag.storage.checked_packed import CheckedPackedColumn  # small indexes have none
+
+    pieces, numbers = file.array("texts.pieces", "u8"), file.array("texts.numbers", "u2")
+    offsets = file.array("texts.offsets", "u4", "u8", count=count + 1)
+    null = file.array("texts.null", "b1")
+    if len(null) not in (0, count):
+        raise file.reject("texts.null", f"has {len(null)} elements")
+    return CheckedPackedColumn(offsets, numbers, pieces, null, count)
 
 
 def _read_vectors(file: ArraysFile, count: int) -> CheckedVectors | None:
@@ -201,11 +213,12 @@ def write_commit(
     settings: dict[str, Any],
     views: Sequence[SegmentView],
     known: Mapping[Segment | Changes, FileRecord],
+    packed: bool = True,
 ) -> Manifest:
     """Write what is not on disk yet, then the manifest; the caller holds the lock.
 
     On return the commit is visible; ``flush_folder`` makes it durable. ``known`` are the files of
-    segments and sets of changes that are in the folder already.
+    segments and sets of changes that are in the folder already. ``packed`` is whether texts are.
     """
     written: list[str] = []
 
@@ -213,7 +226,7 @@ def write_commit(
         record = known.get(of)
         if record is not None:
             return record
-        kind, arrays = _arrays_of(of)
+        kind, arrays = _arrays_of(of, packed)
         path = _new_path(folder, kind)
         record = write_arrays(path, arrays)
         written.append(path)
@@ -247,34 +260,39 @@ def _new_path(folder: str, kind: str) -> str:
     return os.path.join(folder, f"{kind}-{os.urandom(8).hex()}.bin")
 
 
-def _arrays_of(of: Segment | Changes) -> tuple[str, dict[str, Array]]:
+def _arrays_of(of: Segment | Changes, packed: bool) -> tuple[str, Mapping[str, Array | Chunks]]:
     return (
-        ("segment", _segment_arrays(of))
+        ("segment", _segment_arrays(of, packed))
         if isinstance(of, Segment)
         else ("changes", _changes_arrays(of))
     )
 
 
-def _segment_arrays(segment: Segment) -> dict[str, Array]:
+def _segment_arrays(segment: Segment, packed: bool = True) -> dict[str, Array | Chunks]:
     segment.check_all()
     # First what searches read: where one page is touched, the system maps 64 KiB around it.
-    arrays = _postings_arrays(segment.postings)
-    arrays |= _column_arrays("ids", segment.ids.column)
+    arrays: dict[str, Array | Chunks] = {**_postings_arrays(segment.postings)}
+    arrays |= segment.ids.column.arrays("ids")
     arrays["lengths"] = segment.postings.lengths
     arrays["ids.keys"], arrays["ids.order"] = segment.ids.keys, segment.ids.order
-    others = enumerate(segment.other_texts.values())
     columns = {
-        "texts": segment.texts,
-        **{f"text_fields.texts.{number}": column for number, column in others},
-        "metadata": segment.metadata,
-        "payloads": segment.payloads,
+        f"text_fields.texts.{number}": column
+        for number, column in enumerate(segment.other_texts.values())
     }
+    columns |= {"metadata": segment.metadata, "payloads": segment.payloads}
     fields = segment.fields
     if len(fields.paths):
         arrays |= {f"fields.{name}": values for name, values in fields.arrays.items()}
         columns |= {"fields.paths": fields.paths, "fields.strings": fields.strings}
+    if packed:
+        from bm25rag.columns.merge import LivingStrings  # for writes only
+        from bm25rag.columns.packing import pack_columns
+
+        arrays |= pack_columns("texts", [LivingStrings(segment.texts, None)])
+    else:
+        arrays |= segment.texts.arrays("texts")
     for name, column in columns.items():
-        arrays |= _column_arrays(name, column)
+        arrays |= column.arrays(name)
     if segment.vectors is not None:
         from bm25rag.segments.vectors_builder import vector_arrays
 
@@ -291,19 +309,11 @@ def _postings_arrays(postings: Postings) -> dict[str, Array]:
     arrays["doc_blocks.terms"], arrays["doc_blocks.before"] = blocks.terms, blocks.before
     arrays["doc_blocks.edges"], arrays["doc_blocks.high"] = blocks.edges.ravel(), blocks.high
     arrays["terms.keys"] = postings.terms.keys
-    return arrays | _column_arrays("terms", postings.terms.column)
+    return arrays | postings.terms.column.arrays("terms")
 
 
 def _changes_arrays(changes: Changes) -> dict[str, Array]:
     numbers = sorted(changes.changed)
     column = build_column(changes.changed[number] for number in numbers)
     arrays = {"deleted": changes.deleted, "changed": np.array(numbers, np.uint32)}
-    return arrays | _column_arrays("metadata", column)
-
-
-def _column_arrays(name: str, column: Column) -> dict[str, Array]:
-    return {
-        f"{name}.offsets": column.offsets,
-        f"{name}.data": column.data,
-        f"{name}.null": column.null,
-    }
+    return arrays | column.arrays("metadata")

@@ -68,6 +68,24 @@ def test_a_run_holds_every_token_that_is_no_stop_word(calls: list[list[list[int]
             assert part.tolist() == sorted(part.tolist())
 
 
+@given(calls=_TOKENS, groups=st.lists(st.integers(0, 2), min_size=6, max_size=6))
+def test_a_run_is_divided_by_groups_of_terms(calls: list[list[int]], groups: list[int]) -> None:
+    hot = backends.current()
+    tokens = np.array([token for one in calls for token in one], np.uint32)
+    run, _ = hot.count(tokens, np.array(list(map(len, calls)), np.uint32), 6, 3, [])
+    divided, edges = hot.divide(run, np.array(groups, np.uint8), 3)
+    starts = np.cumsum(run.sizes) - run.sizes
+    for group in range(3):
+        (first, last), (start, stop) = edges[:, group : group + 2].tolist()
+        own = [i for i, term in enumerate(run.terms) if groups[term] == group]
+        assert divided.terms[first:last].tolist() == run.terms[own].tolist()
+        assert divided.sizes[first:last].tolist() == run.sizes[own].tolist()
+        places = [place for i in own for place in range(starts[i], starts[i] + run.sizes[i])]
+        for name in ("documents", "tf"):
+            expected = getattr(run, name)[places].tolist()
+            assert getattr(divided, name)[start:stop].tolist() == expected
+
+
 def test_terms_of_lists_may_be_any_strings() -> None:
     """The compiled table reads them from one string, in which a line feed divides them."""
     lists: list[Any] = [

@@ -21,6 +21,8 @@ SMALL = {
     "bm25rag.segments.doc_blocks._AT_ONCE": 9,
     "bm25rag.common.chunks._BYTES": 24,  # arrays on disk are read in pieces of a few elements
     "bm25rag.columns.merge.STRINGS": 2,
+    "bm25rag.columns.packing.LEAST": 1,  # texts in files are packed, however few
+    "bm25rag.segments.postings_builder.LEAST_GROUP": 16,  # runs are divided
     "bm25rag.metadata.field_merge.VALUES": 2,
     "bm25rag.metadata.field_merge._FAR": 1,
     "bm25rag.merging.merged_postings._LENGTHS": 2,
