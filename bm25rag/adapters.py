@@ -20,6 +20,8 @@ list, and that our own adapters import nothing else.
     What ``decay=`` takes; and the same as a dict, checked, for a setting that is saved.
 ``read_hits``
     Reads what an adapter needs of all hits at once; one by one takes three times as long.
+``in_fields``
+    The fields of a document, in the adapters and on the command line: metadata of their names.
 ``spans_of``
     Says where the words are that match, in the form that all adapters put into metadata.
 ``sample_metadata``, ``Showing``
@@ -36,7 +38,7 @@ from bm25rag.common.checks import check_count, check_flag, check_real, check_seq
 from bm25rag.common.codec import decode_metadata, encode_metadata
 from bm25rag.common.urls import is_url
 from bm25rag.decay import DecayLike, decay_dict
-from bm25rag.documents import read_hits, spans_of
+from bm25rag.documents import in_fields, read_hits, spans_of
 from bm25rag.index import Mode, OnDuplicate
 from bm25rag.metadata_samples import Showing, sample_metadata
 from bm25rag.scoring.variants import DeltaOn, VariantName
@@ -58,6 +60,7 @@ __all__ = [
     "decode_metadata",
     "encode_metadata",
     "end_threads",
+    "in_fields",
     "in_read_thread",
     "in_write_thread",
     "is_url",

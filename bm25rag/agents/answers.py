@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from bm25rag.common.checks import check_count
-from bm25rag.documents import Document, Hit
+from bm25rag.documents import Document, Hit, fields_beside
 
 BUDGET, LEAST_BUDGET, LARGEST_BUDGET = 8_000, 1_000, 100_000
 # Characters for what an answer says beside its parts: numbers, the cursor, and how to use it.
@@ -156,11 +156,11 @@ def heading(named: dict[str, Any], *more: str) -> str:
 
 
 def metadata_of(document: Document | Hit, named: dict[str, Any], room: int) -> dict[str, Any]:
-    """Return the metadata that do not say what ``named`` says; as much as may be shown."""
+    """Return metadata and fields that do not say what ``named`` says; as much as may be shown."""
     known = {*named, "offset"} if "line" in named else {*named}
     shown: dict[str, Any] = {}
     left = min(_LONGEST_METADATA, room)
-    for key, value in document.metadata.items():
+    for key, value in (document.metadata | fields_beside(document)).items():
         if key in known or key.startswith("__"):  # which a framework keeps for itself
             continue
         left -= len(json.dumps(plain({key: value}), ensure_ascii=False))

@@ -16,6 +16,7 @@ from bm25rag.cli.options import (
 )
 from bm25rag.cli.output import to_json
 from bm25rag.cli.terminal import write_result
+from bm25rag.documents import fields_beside
 
 # Documents that are in memory at once; more if they have vectors, since to read some of these takes
 # a look at the postings of all, 2 ns for each.
@@ -38,7 +39,7 @@ def export_command(index_path: Path, filter_: dict[str, Any] | None, **options: 
     Each line has id, text and metadata and, if the index has sparse vectors, vector,
     which 'bm25rag index --vector-field vector' reads. Dates are ISO strings there;
     payloads, which are bytes, are left out, and the text is null where the index keeps
-    none.
+    none. Fields of the index are in the metadata.
     """
     index = open_index(index_path, options).snapshot()
     with usage_errors():
@@ -48,7 +49,8 @@ def export_command(index_path: Path, filter_: dict[str, Any] | None, **options: 
     for start in range(0, len(ids), size):
         batch = ids[start : start + size]
         records: list[dict[str, Any]] = [
-            {"id": one.id, "text": one.text, "metadata": one.metadata} for one in index.get(batch)
+            {"id": one.id, "text": one.text, "metadata": one.metadata | fields_beside(one)}
+            for one in index.get(batch)
         ]
         if has_vectors:
             for record, vector in zip(records, index.vectors.get(batch), strict=True):

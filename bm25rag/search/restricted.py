@@ -55,6 +55,14 @@ class RestrictedSnapshot(Snapshot):
         whole = None if self._whole is None else self._whole.tuned(parameters)
         return RestrictedSnapshot(self.views, parameters, self.analyzer, whole)
 
+    @lazy_property
+    def matching(self) -> Snapshot:
+        """The same documents, whose words match in fields of weight 0 alone no more."""
+        matched = self.parameters.matched_fields
+        views = [view.matching(matched) for view in self.views]
+        whole = None if self._whole is None else self._whole.matching
+        return RestrictedSnapshot(views, self.parameters, self.analyzer, whole)
+
     # What the whole has made for one part serves all parts.
 
     def term_numbers(self, terms: Collection[str]) -> tuple[TermCache, list[int]]:

@@ -30,7 +30,7 @@ class PartView(SegmentView):
         self.masks = MaskCache()
         self.count = len(kept)
         self.is_whole = self.count == len(segment)
-        self.tokens = int(segment.postings.length_of(kept).sum()) if self.count else 0
+        self.tokens = segment.postings.tokens_of(kept) if self.count else (0,)
         self.size = segment.nbytes * self.count // max(len(segment), 1)
 
     def __reduce__(self) -> tuple[type[SegmentView], tuple[object, ...]]:
@@ -40,6 +40,14 @@ class PartView(SegmentView):
     def by_vectors(self) -> SegmentView:
         """The same documents, with the postings of their vectors in place of their texts'."""
         view = PartView(self._view.by_vectors, self._kept)
+        view.masks = self.masks
+        return view
+
+    def matching(self, matched: tuple[bool, ...]) -> SegmentView:
+        """Return the same documents, with the postings of fields that are matched."""
+        if all(matched):
+            return self
+        view = PartView(self._view.matching(matched), self._kept)
         view.masks = self.masks
         return view
 

@@ -10,6 +10,10 @@ its paper and the definition of the score, not from the library's code:
   occurrence, each times its multiplicity, or its weight where the query is a
   mapping of terms to weights; then the shift is added.
 
+With fields, a document has a list of terms for each; tf and |d| are sums over the fields of weight
+times count and weight times length, in the order of the fields, and so is the sum of all lengths,
+of whole numbers by field. A field of weight 0 is as if it were empty.
+
 ``real_scores`` is the same family without any rounding to float32, over every
 query term as it comes, absent terms included: the formula as a paper prints it.
 """
@@ -30,6 +34,7 @@ SHIFTED = tuple(DEFAULT_DELTA)
 
 Accept = Callable[[str, dict[str, Any]], bool]
 Query = Sequence[str] | Mapping[str, float]
+Terms = list[str] | dict[str, list[str]]
 
 
 def times(query: Query, term: str) -> float:
@@ -57,9 +62,9 @@ def fraction(above: float, below: float) -> float:
 
 
 def frequency(
-    variant: str, tf: int, length: int, average: float, k1: float, b: float, delta: float
+    variant: str, tf: float, length: float, average: float, k1: float, b: float, delta: float
 ) -> float:
-    """Term-frequency part f(tf, length) in float64, tf >= 1."""
+    """Term-frequency part f(tf, length) in float64, tf > 0."""
     if variant == "tfidf":
         return tf / length
     norm = 1 - b + b * length / average
@@ -105,7 +110,8 @@ class Reference:
     b: float = 0.75
     delta: float | None = None
     delta_on: str = "all"
-    documents: dict[str, list[str]] = field(default_factory=dict)
+    fields: dict[str, float] | None = None
+    documents: dict[str, Terms] = field(default_factory=dict)
     metadata: dict[str, dict[str, Any]] = field(default_factory=dict)
     counter: int = 0
 
@@ -113,7 +119,7 @@ class Reference:
 
     def add(
         self,
-        texts: Sequence[list[str]],
+        texts: Sequence[Terms],
         ids: Sequence[str] | None = None,
         metadata: Sequence[Mapping[str, Any]] | None = None,
         on_duplicate: str = "error",
@@ -131,7 +137,7 @@ class Reference:
                     continue
                 self.delete([name])
                 written.pop(name, None)
-            self.documents[name] = list(texts[place])
+            self.documents[name] = copy.copy(texts[place])
             self.metadata[name] = dict(metadata[place]) if metadata is not None else {}
             written[name] = None
         return list(written)
@@ -183,16 +189,54 @@ class Reference:
     @property
     def average(self) -> float:
         """Return the mean length in terms, one float64 division; 0 without documents."""
-        total = sum(map(len, self.documents.values()))
+        totals: dict[str, int] = {}
+        for terms in self.documents.values():
+            for name, own in self.by_field(terms).items():
+                totals[name] = totals.get(name, 0) + len(own)
+        total = self.weigh(totals)
         return total / len(self.documents) if self.documents else 0.0
+
+    def by_field(self, terms: Terms) -> dict[str, list[str]]:
+        """Return the terms of a document by field."""
+        return terms if isinstance(terms, dict) else {"text": terms}
+
+    def weigh(self, counts: Mapping[str, int]) -> float:
+        """Sum counts times the weights of their fields."""
+        if self.fields is None:
+            return counts.get("text", 0)
+        total = 0.0
+        for name, weight in self.fields.items():
+            total += weight * counts.get(name, 0)
+        return total
+
+    def tf(self, terms: Terms, term: str) -> float:
+        """Return how often a document contains a term."""
+        return self.weigh({name: own.count(term) for name, own in self.by_field(terms).items()})
+
+    def counts(self, terms: Terms, term: str) -> dict[str, int] | None:
+        """Return how often each field has a term, if the term matches."""
+        if self.fields is None:
+            return None
+        own, found = self.by_field(terms), term in self.words(terms)
+        return {name: own.get(name, []).count(term) * found for name in self.fields}
+
+    def length(self, terms: Terms) -> float:
+        """Return how long a document is."""
+        return self.weigh({name: len(own) for name, own in self.by_field(terms).items()})
+
+    def words(self, terms: Terms) -> set[str]:
+        """Return the terms of a document that match."""
+        weights = {"text": 1.0} if self.fields is None else self.fields
+        fields = self.by_field(terms).items()
+        return {term for name, own in fields if weights[name] for term in own}
 
     def df(self, term: str) -> int:
         """Return how many live documents contain a term."""
-        return sum(term in terms for terms in self.documents.values())
+        return sum(term in self.words(terms) for terms in self.documents.values())
 
     def vocabulary(self) -> dict[str, int]:
         """Return every live term by code point, with its document frequency."""
-        terms = sorted({term for terms in self.documents.values() for term in terms})
+        terms = sorted({term for terms in self.documents.values() for term in self.words(terms)})
         return {term: self.df(term) for term in terms}
 
     # -- scoring ---------------------------------------------------------------
@@ -202,7 +246,7 @@ class Reference:
         """Return the delta in force, 0 if the variant has none."""
         return DEFAULT_DELTA.get(self.variant, 0.0) if self.delta is None else self.delta
 
-    def f(self, tf: int, length: int, average: float) -> float:
+    def f(self, tf: float, length: float, average: float) -> float:
         """Compute f under this index's parameters."""
         delta = self.effective_delta
         return frequency(self.variant, tf, length, average, self.k1, self.b, delta)
@@ -230,11 +274,9 @@ class Reference:
             total += many * float(weight * np.float32(self.absent()))
         return total
 
-    def part(
-        self, weight: np.float32, terms: Sequence[str], term: str, average: float
-    ) -> np.float32:
+    def part(self, weight: np.float32, terms: Terms, term: str, average: float) -> np.float32:
         """float32 product of idf and f - f(0) of one posting."""
-        f = self.f(terms.count(term), len(terms), average) - self.absent()
+        f = self.f(self.tf(terms, term), self.length(terms), average) - self.absent()
         return np.float32(weight * np.float32(f))
 
     def scores(self, query: Query) -> list[float]:
@@ -244,7 +286,7 @@ class Reference:
         for terms in self.documents.values():
             total = 0.0
             for term, many, weight in weights:
-                if term in terms:
+                if term in self.words(terms):
                     total += many * float(self.part(weight, terms, term, average))
             result.append(total + shift)
         return result
@@ -261,7 +303,11 @@ class Reference:
         return [
             math.fsum(
                 weight
-                * (self.f(terms.count(term), len(terms), average) if term in terms else absent)
+                * (
+                    self.f(self.tf(terms, term), self.length(terms), average)
+                    if term in self.words(terms)
+                    else absent
+                )
                 for term, weight in known
             )
             for terms in self.documents.values()
@@ -274,7 +320,7 @@ class Reference:
             for row, (name, score) in enumerate(
                 zip(self.documents, self.scores(query), strict=True)
             )
-            if not set(query).isdisjoint(self.documents[name])
+            if not self.words(self.documents[name]).isdisjoint(query)
             and (accept is None or accept(name, self.metadata[name]))
         ]
         return sorted(hits, key=lambda hit: (-hit.score, hit.row))
@@ -316,6 +362,8 @@ class Reference:
         """Contribution of each known query term to a document's score, by term."""
         terms, average = self.documents[name], self.average
         return {
-            term: many * float(self.part(weight, terms, term, average)) if term in terms else 0.0
+            term: many * float(self.part(weight, terms, term, average))
+            if term in self.words(terms)
+            else 0.0
             for term, many, weight in self.weights(query)
         }

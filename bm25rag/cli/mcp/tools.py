@@ -14,6 +14,7 @@ from bm25rag.agents.searching import LONGEST_QUERY, check_filter
 from bm25rag.cli.dropped import dropped_words
 from bm25rag.cli.mcp.served import Served, named
 from bm25rag.common.checks import check_id, check_ids, check_sequence
+from bm25rag.documents import in_fields
 from bm25rag.index import OnDuplicate
 
 # A model's context is small: a call that asks for more is a mistake.
@@ -177,11 +178,14 @@ def _explain(served: Served, query: Any, id: Any, budget: Any = answers.BUDGET) 
     index = served.index.snapshot()
     explanation = index.explain(query, check_id("id", id))
     values = asdict(explanation)
+    if index.fields is None:
+        for one in values["terms"]:
+            del one["fields"]
     parts = [
         Part(
             one,
             f"{one['term']}: {one['contribution']:.6f} (in {one['document_frequency']:,} documents,"
-            f" {one['tf']} times here, idf {one['idf']:.4f}, counted {one['count']:g} times)",
+            f" {one['tf']:g} times here, idf {one['idf']:.4f}, counted {one['count']:g} times)",
         )
         for one in values["terms"]
     ]
@@ -222,13 +226,19 @@ def _count(served: Served, filter: Any = None) -> Answer:
 # --- writing ------------------------------------------------------------------------
 
 
+_METADATA = (
+    "Fields for filters; JSON values. Of an index with weighted fields, those of their names are"
+    " searched, too."
+)
+
+
 def _writing_tools() -> list[Tool]:
     document = {
         "type": "object",
         "properties": {
             "id": {"type": "string"},
             "text": {"type": "string"},
-            "metadata": {"type": "object", "description": "Fields for filters; JSON values."},
+            "metadata": {"type": "object", "description": _METADATA},
         },
         "required": ["id", "text"],
         "additionalProperties": False,
@@ -270,6 +280,9 @@ def _add(served: Served, documents: object, on_duplicate: Any = "error") -> Answ
         for place, one in enumerate(check_sequence("documents", documents, "documents"))
     ]
     with served.writer() as index:
+        if (fields := index.fields) is not None:
+            for one in records:
+                one.fields = in_fields(one.text or "", one.metadata, fields)
         ids = index.add_documents(records, on_duplicate=on_duplicate)
     return _written("added", ids, len(records))
 

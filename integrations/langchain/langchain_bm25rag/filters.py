@@ -68,7 +68,9 @@ def passing(
     """
     index.search("", k, min_score=min_score, offset=offset)  # checks them
     found = index.get(index.ids(filter, k=k, offset=offset))
-    return [Hit(one.id, 0.0, one.text, one.metadata, one.payload) for one in found]
+    return [
+        Hit(one.id, 0.0, one.text, one.metadata, one.payload, fields=one.fields) for one in found
+    ]
 
 
 def delete(index: BM25Index, ids: Ids | None, filter: Filter | None) -> list[str]:
