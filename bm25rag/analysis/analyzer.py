@@ -8,12 +8,12 @@ characters. ``docs/languages.md`` says what is done in which language.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
 from bm25rag.analysis.bigrams import BigramRules
-from bm25rag.analysis.languages import CODE, LANGUAGES, Language, find_language, load_stopwords
+from bm25rag.analysis.languages import LANGUAGES, Language, find_language, load_stopwords
 from bm25rag.analysis.settings import (
     PAPER,
     SETTINGS,
@@ -34,7 +34,7 @@ from bm25rag.common.checks import check_flag, check_sequence
 from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels import backend
-from bm25rag.kernels.boundary import AS_WRITTEN, LONGEST_WORD
+from bm25rag.kernels.boundary import LONGEST_WORD
 
 _How: TypeAlias = tuple[
     dict[str, tuple[str, ...]],
@@ -56,8 +56,7 @@ class Analyzer:
     ----------
     language
         A name or ISO code (``"english"``, ``"de"``), which decides what ``"auto"`` means
-        below; ``None`` for no stop words, no stemmer and no folding of accents; ``"code"`` for
-        source code: the same, with ``identifiers``.
+        below; ``None`` for no stop words, no stemmer and no folding of accents.
     token_pattern
         ``"auto"``: words as people write them. Words of one character stay, and so do
         "C++", "C#", "3.5" and "U.S."; contractions leave no stray letters; combining marks
@@ -93,8 +92,8 @@ class Analyzer:
         Whether to cut runs of Thai, Lao, Khmer and Burmese into overlapping pairs of clusters
         (letters with their marks); in documents, clusters are terms, too. ``"auto"``: as ``cjk``.
     identifiers
-        Whether to index the parts of "camelCase", "snake_case", "sha256" and "3.11.4" beside the
-        whole; only with ``token_pattern="auto"``. ``"auto"``: for ``"code"``.
+        Whether to index the parts of "camelCase", "snake_case" and "3.11.4" beside the whole;
+        only with ``token_pattern="auto"``.
     tokenizer
         A callable from text to a list or tuple of terms, which replaces all of the above.
 
@@ -129,7 +128,7 @@ class Analyzer:
         cjk: bool | str = "auto",
         cjk_characters: bool | str = "auto",
         southeast_asian: bool | str = "auto",
-        identifiers: bool | str = "auto",
+        identifiers: bool = False,
         tokenizer: Tokenizer | None = None,
     ) -> None:
         if tokenizer is not None:
@@ -147,8 +146,7 @@ class Analyzer:
         auto = self.token_pattern == "auto" and tokenizer is None
         self.normalize = None if normalize is None else check_form(normalize)
         self.lowercase = check_flag("lowercase", lowercase)
-        is_code = auto and self.language == CODE.name
-        self.identifiers = check_switch("identifiers", identifiers, is_code)
+        self.identifiers = check_flag("identifiers", identifiers)
         if self.identifiers and not auto:
             raise ValueError("identifiers=True needs token_pattern='auto', which finds them")
         folds = auto and profile is not None and profile.kept_letters is not None
@@ -188,12 +186,9 @@ class Analyzer:
         self._document_terms = _WordTerms(self, question=False)
         self._question_terms = _WordTerms(self, question=True)
         self._wanted_terms = _WordTerms(self, question=True, wanted=True)
-        self._all_terms = _WordTerms(self, question=False, all_wanted=True)
 
     def terms(self, text: str) -> list[str]:
         """Return the terms of a document, in order, repeats included.
-
-        Of nothing but stop words, these are the terms.
 
         Parameters
         ----------
@@ -208,14 +203,13 @@ class Analyzer:
         words = self.find_words(text)
         if self.tokenizer is not None:
             return words
-        return self._document_terms.of(words) or (self._all_terms.of(words) if words else words)
+        return self._document_terms.of(words)
 
     def query_terms(self, text: str) -> list[str]:
         """Return the terms of a question, in order, repeats included.
 
         They are the terms of a document without ``query_stopwords``, unless no other term is
-        left, and without characters and clusters that their bigrams make unnecessary; with those
-        of what may be written in one word ("type 2") or in two ("covid19").
+        left, and without characters and clusters that their bigrams make unnecessary.
 
         Parameters
         ----------
@@ -231,15 +225,12 @@ class Analyzer:
             folded = self.splitter.fold(text)
             if folded.isascii():  # a Turkish one need not be
                 terms = self._wanted_terms.of_text(folded)
-                if terms:
-                    return terms
-                if terms is not None and (terms := self._question_terms.of_text(folded)):
-                    return terms
+                if terms is not None:
+                    return terms or self._question_terms.of_text(folded) or []
         words = self.find_words(text, question=True)
         if self.tokenizer is not None:
             return words
-        found = self._wanted_terms.of(words) or self._question_terms.of(words)
-        return found or (self._all_terms.of(words) if words else words)
+        return self._wanted_terms.of(words) or self._question_terms.of(words)
 
     def query_terms_of_each(self, texts: Sequence[str]) -> list[list[str]]:
         """Return what ``query_terms`` returns for each of some questions, in less time.
@@ -303,8 +294,8 @@ class Analyzer:
 
     def analyze_words(
         self, words: list[str], question: bool = False, odd: Sequence[int] | None = None
-    ) -> tuple[list[str], dict[int, int], list[int]]:
-        """Return the terms of words.
+    ) -> tuple[list[str | None], dict[int, int]]:
+        """Return the terms of words, ``None`` for a stop word.
 
         Parameters
         ----------
@@ -313,8 +304,7 @@ class Analyzer:
         question
             Whether they are the words of a question.
         odd
-            The indexes of words that are not only ASCII letters and digits, if known; the
-            others are no stop words, then.
+            The indexes of words that are not only ASCII letters and digits, if known.
 
         Returns
         -------
@@ -322,13 +312,14 @@ class Analyzer:
             The terms.
         counts
             The number of terms of each word that has none or several, by its index.
-        stopped
-            The indexes of terms that are of stop words.
         """
         tokens, counts = self.splitter.split_words(words, question, odd)
-        places = range(len(tokens)) if odd is None else _places(odd, counts)
-        stopwords = self.stopwords
-        return self.stems(tokens), counts, [n for n in places if tokens[n] in stopwords]
+        stopped = self.stopwords.intersection(tokens)
+        terms: list[str | None] = [*self.stems(tokens)]
+        if stopped:
+            for index in [n for n, token in enumerate(tokens) if token in stopped]:
+                terms[index] = None
+        return terms, counts
 
     def stems(self, words: list[str]) -> list[str]:
         """Return the stems of words; the words themselves if there is no stemmer.
@@ -452,15 +443,10 @@ class _WordTerms:
         Whether the words are of questions.
     wanted
         Whether to leave ``query_stopwords`` out.
-    all_wanted
-        Whether to leave nothing out.
     """
 
-    def __init__(
-        self, analyzer: Analyzer, question: bool, wanted: bool = False, all_wanted: bool = False
-    ) -> None:
+    def __init__(self, analyzer: Analyzer, question: bool, wanted: bool = False) -> None:
         self._analyzer = analyzer
-        self._all_wanted = all_wanted
         self._question = question
         self._wanted = wanted
         self._known: dict[str, tuple[str, ...]] = {}
@@ -468,8 +454,6 @@ class _WordTerms:
     @lazy_property
     def _unwanted(self) -> frozenset[str]:
         """The tokens that have no term."""
-        if self._all_wanted:
-            return frozenset()
         stopwords = self._analyzer.stopwords
         return stopwords | self._analyzer.query_stopwords if self._wanted else stopwords
 
@@ -500,8 +484,6 @@ class _WordTerms:
         analyzer = self._analyzer
         stemmer = None if analyzer.identifiers else analyzer.word_stemmer  # it splits plain words
         runs = analyzer.splitter.usual_runs if self._question else 0
-        if self._question and analyzer.token_pattern == "auto":
-            runs |= AS_WRITTEN
         # That stemmer changes more than Snowball does.
         letters = None if analyzer.stemmer == ARABIC_LIGHT else analyzer.splitter.fold_letters
         return self._known, self._unwanted, stemmer, self._analyze, runs, letters
@@ -521,15 +503,6 @@ class _WordTerms:
         else:
             self._known.update({one: found[one] for one in words if len(one) <= LONGEST_WORD})
         return found
-
-
-def _places(words: Sequence[int], counts: Mapping[int, int]) -> Iterator[int]:
-    """Yield where the tokens of some words are among those of all."""
-    more = 0
-    for index in words:
-        count = counts.get(index, 1)
-        yield from range(index + more, index + more + count)
-        more += count - 1
 
 
 def _gathered(terms: list[tuple[str, ...]], sizes: list[int]) -> list[tuple[str, ...]]:

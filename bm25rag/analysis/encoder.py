@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
-from itertools import chain, compress, repeat
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,20 +16,17 @@ from bm25rag.analysis.settings import Tokenizer, check_tokens
 from bm25rag.analysis.term_numbers import TermNumbers, TermTable, new_term_numbers
 from bm25rag.analysis.text_scanner import TextScanner
 from bm25rag.columns.column import Column, StringBatch, byte_positions, join, join_none
-from bm25rag.common.arrays import Bool, Int64, UInt8, UInt32
+from bm25rag.common.arrays import Int64, UInt32
 from bm25rag.common.gil import others_read, releasing_gil
 from bm25rag.common.strings import SEPARATOR, TermList, join_terms, utf8
-from bm25rag.kernels.boundary import LONGEST_JOINED
-from bm25rag.kernels.scanner import BEYOND, SEVERAL, STOPPED, Scanned, Texts
+from bm25rag.kernels.scanner import SEVERAL, STOPPED, Scanned
 
 # How many words are stemmed between pauses, and characters of joined terms numbered at a time.
 _STEMMED = 256
 _JOINED = 1 << 16
 _SEPARATOR = SEPARATOR.encode()
-# Ends a word in the scanner's pool; a hyphen; the first of the letters, behind all digits; and
-# what may be read behind words.
-_END, _HYPHEN, _FIRST_LETTER = 10, ord("-"), ord("A")
-_NOTHING = np.zeros(BEYOND, np.uint8)
+# Ends a word in the scanner's pool.
+_END = 10
 # Which bytes are neither ASCII letters or digits nor the end of a word.
 _ODD = np.array([not (chr(byte).isalnum() and byte < 128) and byte != _END for byte in range(256)])
 # What ``Scanner.expand`` is given where every word is one term.
@@ -94,13 +90,7 @@ class Encoder:
             How many tokens each text has, uint32.
         """
         if read.scanned is not None and self._scanner is not None:
-            tokens, counts = self._scanner.number(read.scanned)
-            bare = np.flatnonzero((counts == 0) & (read.scanned.counts > 0))
-            return (
-                self._add_stopped(read.texts, tokens, counts, bare)
-                if len(bare)
-                else (tokens, counts)
-            )
+            return self._scanner.number(read.scanned)
         words = iter(self._analyzed(read.texts))
         batch = _Batch(self._terms)
         for text in read.texts:
@@ -109,21 +99,9 @@ class Encoder:
             elif self._analyzer.tokenizer is not None:
                 batch.add(_tokens(self._analyzer.tokenizer, text))
             else:
-                found = [*chain.from_iterable(map(self._of_word.__getitem__, next(words)))]
-                if found and set(found) == {STOPPED}:
-                    found = self._terms.number(self._analyzer.terms(text)).tolist()
-                batch.add_numbers(found)
+                numbers = map(self._of_word.__getitem__, next(words))
+                batch.add_numbers([*chain.from_iterable(numbers)])
         return batch.finish()
-
-    def _add_stopped(
-        self, texts: Sequence[Any], tokens: UInt32, counts: UInt32, bare: Int64
-    ) -> tuple[UInt32, UInt32]:
-        """Add the terms of texts of nothing but stop words, which they keep."""
-        found = [self._terms.number(self._analyzer.terms(texts[index])) for index in bare.tolist()]
-        sizes = [len(one) for one in found]
-        places = np.repeat(np.cumsum(counts, dtype=np.int64)[bare], sizes)
-        counts[bare] = sizes
-        return np.insert(tokens, places, np.concatenate(found)), counts
 
     def _made_scanner(self) -> _Scanner | None:
         known = self._analyzer.tokenizer is None and self._analyzer.splitter.least > 0
@@ -164,7 +142,7 @@ def _analyze(
     analyzer: Analyzer, terms: TermNumbers, words: list[str], odd: Int64 | None
 ) -> tuple[UInt32, Int64]:
     """Return the numbers of the terms of words, and how many each has."""
-    found, stopped = list[str](), list[int]()
+    found: list[str | None] = []
     sizes = np.ones(len(words), np.int64)
     # Fewer at a time cost more, so they are only where other threads wait for the GIL.
     step = _STEMMED if others_read() else max(len(words), 1)
@@ -173,12 +151,11 @@ def _analyze(
         if odd is not None:
             begin, end = np.searchsorted(odd, (first, first + step))
             own = (odd[begin:end] - first).tolist()
-        analyzed, several, without = analyzer.analyze_words(words[first : first + step], odd=own)
-        stopped += [len(found) + place for place in without]
+        analyzed, several = analyzer.analyze_words(words[first : first + step], odd=own)
         found += analyzed
         for number, size in several.items():
             sizes[first + number] = size
-    return terms.number_kept(found, stopped), sizes
+    return terms.number_kept(found), sizes
 
 
 class _Batch:
@@ -230,22 +207,11 @@ class _Scanner:
         self._words = scanner.new_words(1 << 10)
         self._analyzed = 0  # bytes of the pool whose words have been analysed
         self._keeps = analyzer.keeps_words
-        self._links = analyzer.splitter.splits_links
         # The term of each word; see ``Scanner.expand``. The numbers of those of several terms
         # begin at their ``_starts`` in ``_numbers``.
         self._plain = _Growing(np.uint32)
         self._numbers, self._starts = _Growing(np.uint32), _Growing(np.int64)
         self._starts.extend(np.zeros(1, np.int64))
-        self._knows_stopwords = not analyzer.splitter.splits_all
-        if self._knows_stopwords:
-            self._add_stopwords(analyzer.stopwords)
-
-    def _add_stopwords(self, stopwords: AbstractSet[str]) -> None:
-        """Know stop words of ASCII letters and digits: other words are not looked up in them."""
-        plain = [word for word in sorted(stopwords) if word.isascii() and word.isalnum()]
-        self._number_words(np.frombuffer("".join(f"{word}\n" for word in plain).encode(), np.uint8))
-        self._plain.extend(np.full(len(plain), STOPPED, np.uint32))
-        self._analyzed = int(self._words.used[1])
 
     def read(self, texts: Sequence[Any], stored: bool) -> Read:
         """Find the words of texts; any thread may call this."""
@@ -271,96 +237,23 @@ class _Scanner:
         return self._scanner.expand(scanned.tokens, scanned.counts, plain, starts, terms)
 
     def _analyze_new(self) -> None:
-        first, known = self._analyzed, len(self._plain.array)
-        is_odd, linked, parts, sizes = self._find_odd(self._words.pool[first:])
-        self._analyzed = int(self._words.used[1])
-        is_own = np.ones(len(is_odd), np.bool_)
-        is_own[linked] = False
-        new = self._words.pool[first : self._analyzed].tobytes()
-        words = new.decode("utf-8", "surrogatepass").split("\n")[:-1]
-        if len(linked):
-            words = [*compress(words, is_own.tolist())]
-        odd = np.flatnonzero(is_odd[is_own]) if self._knows_stopwords else None
-        numbers, counts = _analyze(self._analyzer, self._terms, words, odd)
-        is_one = counts == 1
-        of_one, own = np.repeat(is_one, counts), np.flatnonzero(is_own)
-        plain = np.empty(len(is_odd), np.uint32)
-        plain[own[is_one]] = numbers[of_one]
-        plain[own[~is_one]] = self._add_several(numbers[~of_one], counts[~is_one])
-        self._plain.extend(plain)
-        if len(linked):
-            self._plain.array[known + linked] = self._add_several(self._plain.array[parts], sizes)
-
-    def _add_several(self, numbers: UInt32, sizes: Int64) -> UInt32:
-        """Keep the terms of words that have so many each, and return what stands for them."""
+        end = int(self._words.used[1])
+        pool = self._words.pool[self._analyzed : end]
+        self._analyzed = end
+        new = pool.tobytes().decode("utf-8", "surrogatepass").split("\n")[:-1]
+        is_odd = np.zeros(len(new), np.bool_)
+        is_odd[np.searchsorted(np.flatnonzero(pool == _END), np.flatnonzero(_ODD[pool]))] = True
+        numbers, sizes = _analyze(self._analyzer, self._terms, new, np.flatnonzero(is_odd))
+        is_plain = sizes == 1
+        of_plain = np.repeat(is_plain, sizes)
+        several = sizes[~is_plain]
+        plain = np.empty(len(new), np.uint32)
+        plain[is_plain] = numbers[of_plain]
         first = SEVERAL + len(self._starts.array) - 1
-        self._starts.extend(np.cumsum(sizes) + len(self._numbers.array))
-        self._numbers.extend(numbers)
-        return np.arange(first, first + len(sizes), dtype=np.uint32)
-
-    def _find_odd(self, pool: UInt8) -> tuple[Bool, Int64, UInt32, Int64]:
-        """Return which new words are odd, which are linked, and the words of which these are.
-
-        Linked words are of ASCII letters and digits between hyphens. Python would take three
-        times as long for them. Their parts are words, and may be new ones at the end.
-
-        Returns
-        -------
-        is_odd
-            Whether a word is not only of ASCII letters and digits; words of parts included.
-        linked
-            The indexes of linked words.
-        parts, sizes
-            The numbers of the words that these are of, and of how many each is.
-        """
-        count = int(self._words.used[0]) - len(self._plain.array)
-        pool = pool[: int(self._words.used[1]) - self._analyzed]
-        ends = np.flatnonzero(pool == _END)
-        odd = np.flatnonzero(_ODD[pool])
-        of_odd, is_hyphen = np.searchsorted(ends, odd), pool[odd] == _HYPHEN
-        others = np.bincount(of_odd[~is_hyphen], minlength=count)
-        hyphens = np.bincount(of_odd[is_hyphen], minlength=count)
-        parts, sizes = np.empty(0, np.uint32), np.empty(0, np.int64)
-        linked = np.flatnonzero((hyphens > 0) & (others == 0)) if self._links else sizes
-        if len(linked):
-            sizes = hyphens[linked] + 1
-            starts = np.concatenate(([0], ends[:-1] + 1))[linked]
-            parts, sizes = self._number_parts(pool, starts, ends[linked] + 1 - starts, sizes)
-        is_odd = np.zeros(int(self._words.used[0]) - len(self._plain.array), np.bool_)
-        is_odd[of_odd] = True
-        return is_odd, linked, parts, sizes
-
-    def _number_parts(
-        self, pool: UInt8, starts: Int64, lengths: Int64, sizes: Int64
-    ) -> tuple[UInt32, Int64]:
-        """Return the numbers of the parts of linked words, and of two short ones as one word.
-
-        Parameters
-        ----------
-        pool, starts, lengths
-            The words, and where they are, each with what ends it.
-        sizes
-            How many parts each has.
-
-        Returns
-        -------
-        parts, sizes
-            The numbers, and how many each word has.
-        """
-        data = pool[byte_positions(starts, lengths)]
-        parts = self._number_words(np.where(data == _HYPHEN, _END, data))
-        letters = np.add.reduceat(data >= _FIRST_LETTER, np.cumsum(lengths) - lengths)
-        # As ``tokens.other_tokens`` has it; a hyphen and an end are among the lengths.
-        joins = (sizes == 2) & (lengths - 2 <= LONGEST_JOINED) & (letters > 0)
-        data = pool[byte_positions(starts[joins], lengths[joins])]
-        joined = self._number_words(data[data != _HYPHEN])
-        return np.insert(parts, np.cumsum(sizes)[joins], joined), sizes + joins
-
-    def _number_words(self, data: UInt8) -> UInt32:
-        """Return the numbers of words, each with what ends it."""
-        texts = Texts(np.concatenate((data, _NOTHING)), np.flatnonzero(data == _END))
-        self._words, numbers = self._scanner.add_strings(texts, self._words)
-        return numbers
+        plain[~is_plain] = np.arange(first, first + len(several))
+        self._plain.extend(plain)
+        self._starts.extend(np.cumsum(several) + len(self._numbers.array))
+        self._numbers.extend(numbers[~of_plain])
 
 
 class _Growing:

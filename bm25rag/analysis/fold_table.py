@@ -15,16 +15,15 @@ from bm25rag.analysis.settings import FoldRules
 from bm25rag.common.arrays import Array, Bool, Int64, UInt8, UInt64
 from bm25rag.common.gil import releasing_gil
 from bm25rag.kernels.fold_bits import (
+    APOSTROPHE,
     ASKED_SINGLE,
     CJK,
     CLUSTER,
     COMMA,
     DIGIT,
     HASH,
-    HYPHEN,
     KIND,
     LETTER,
-    LINK,
     MARK,
     OTHER,
     PECULIAR,
@@ -33,12 +32,11 @@ from bm25rag.kernels.fold_bits import (
     SINGLE,
     SIZE,
     STOP,
-    SYMBOL,
     WORD,
 )
 from bm25rag.kernels.scanner import CODE_POINTS, PAGE, FoldArrays
 
-_SIGNS = {"'": LINK, "&": LINK, "-": HYPHEN, ".": STOP, ",": COMMA, "+": PLUS, "#": HASH}
+_SIGNS = {"'": APOSTROPHE, ".": STOP, ",": COMMA, "+": PLUS, "#": HASH}
 
 # Patterns of characters that are not below the first that is cut into bigrams.
 _LATE = (scripts.CJK, scripts.HAN, scripts.SINGLES, scripts.SOUTHEAST_ASIAN)
@@ -88,9 +86,8 @@ class FoldTable:
         rules, characters = self._rules, _string(points)
         entries = _entries(points, rules)
         if rules.auto:
-            for pattern, sign in ((scripts.APOSTROPHES, "'"), (scripts.HYPHENS, "-")):
-                found = _which(pattern, characters)
-                entries[found] = self.entries[ord(sign)] | entries[found] & np.uint64(1 << PECULIAR)
+            found = _which(scripts.APOSTROPHES, characters)
+            entries[found] = self.entries[ord("'")] | entries[found] & np.uint64(1 << PECULIAR)
         if rules.cjk and scripts.WIDTH_FORMS.search(characters):
             # Full-width and half-width forms have the entries of the usual characters.
             found = _which(scripts.WIDTH_FORMS, characters)
@@ -170,7 +167,6 @@ def _roles(characters: str, rules: FoldRules) -> UInt64:
     kinds = np.full(len(characters), OTHER, np.uint8)
     _mark(kinds, WORD, rules.word, characters)
     if rules.auto:
-        _mark(kinds, SYMBOL, scripts.EMOJI, characters)
         kinds[[unicodedata.category(character)[0] == "M" for character in characters]] = MARK
     if rules.southeast_asian:
         _mark(kinds, CLUSTER, scripts.SOUTHEAST_ASIAN, characters)

@@ -163,16 +163,12 @@ def _terms_of(
 ) -> dict[str, list[tuple[str, str]]]:
     """Return, by word, the tokens that become one of the terms, each with its term."""
     tokens, counts = analyzer.splitter.split_words(words)
-    made, _, stopped = analyzer.analyze_words(words)
-    if len(stopped) < len(made):  # or the text keeps them
-        made = made.copy()
-        for place in stopped:
-            made[place] = ""
+    made, _ = analyzer.analyze_words(words)
     pairs = iter(zip(tokens, made, strict=True))
     found = {}
     for number, word in enumerate(words):
         own = list(islice(pairs, counts.get(number, 1)))
-        matching = [(token, term) for token, term in own if term in terms]
+        matching = [(token, term) for token, term in own if term is not None and term in terms]
         if matching:
             found[word] = matching
     return found

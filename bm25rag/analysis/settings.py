@@ -44,7 +44,7 @@ SETTINGS = (
     "identifiers",
 )
 # The defaults of those that a tokenizer replaces, in the order of the Analyzer's arguments.
-_DEFAULTS = ("english", "auto", "NFC", True, *["auto"] * 8)
+_DEFAULTS = ("english", "auto", "NFC", True, *["auto"] * 7, False)
 
 
 class FoldRules(NamedTuple):

@@ -18,13 +18,7 @@ from bm25rag.analysis.bigrams import (
 )
 from bm25rag.analysis.languages import Language
 from bm25rag.analysis.settings import FoldRules, NormalForm, runs_of
-from bm25rag.analysis.tokens import (
-    asked_parts,
-    identifier_parts,
-    is_number,
-    other_tokens,
-    split_word,
-)
+from bm25rag.analysis.tokens import identifier_parts, split_word
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels.backend import current
 from bm25rag.kernels.boundary import CLUSTERS, PAIRS, SINGLES
@@ -112,16 +106,6 @@ class WordSplitter:
         return not (self._auto or self._folds_accents or clusters or singles)
 
     @property
-    def splits_all(self) -> bool:
-        """Whether even words of ASCII letters and digits may have several tokens."""
-        return self._identifiers
-
-    @property
-    def splits_links(self) -> bool:
-        """Whether the parts of a word between hyphens are tokens as they are."""
-        return self._auto and not self._identifiers
-
-    @property
     def drops_possessives(self) -> bool:
         """Whether an "s" that ends a word after an apostrophe is dropped."""
         return self._auto and self._apostrophe != "joins"
@@ -156,9 +140,7 @@ class WordSplitter:
             text = scripts.lower(text, self._turkish)
         # After lower-casing, because the lower case of a normal form need not be in that form.
         text = self._to_form(text, lowercase)
-        if not self._auto:
-            return text
-        return scripts.HYPHENS.sub("-", scripts.APOSTROPHES.sub("'", text))
+        return scripts.APOSTROPHES.sub("'", text) if self._auto else text
 
     def _to_form(self, text: str, lowercase: bool) -> str:
         if self._form is None or (self._form == "NFC" and scripts.is_surely_nfc(text)):
@@ -241,19 +223,13 @@ class WordSplitter:
         """
         if self._identifiers:
             odd = range(len(words))
-        elif odd is None and question:  # which also ask for the parts of "covid19"
-            odd = [n for n, word in enumerate(words) if not (word.isascii() and _is_one(word))]
         elif odd is None:  # the others are tokens already
             odd = [n for n, word in enumerate(words) if not (word.isascii() and word.isalnum())]
-        tokens, counts, plain = list[str](), dict[int, int](), not self._identifiers
-        numbers = plain and self._auto
+        tokens, counts = list[str](), dict[int, int]()
         for index in odd:
             word = words[index]
-            if word < FIRST_LETTER and plain and word.isalpha():  # most of them
+            if word < FIRST_LETTER and word.isalpha() and not self._identifiers:  # most of them
                 tokens.append(word)
-                continue
-            if "0" <= word[:1] <= "9" and numbers and is_number(word):
-                tokens.append(word.replace(",", ""))
                 continue
             split = self._split_word(word, question)
             tokens += split
@@ -266,19 +242,12 @@ class WordSplitter:
     def _split_word(self, word: str, question: bool) -> list[str]:
         """Return the tokens of a word, whose accents are not folded yet."""
         tokens = split_bigram(word, self._bigrams, question) if word >= FIRST_LETTER else None
-        others: list[str] = []
-        if tokens is None and self._auto:
-            tokens = split_word(word, self._apostrophe)
-            if "-" in word or "." in word or "&" in word or "'" in word[1:2]:
-                others = other_tokens(word, tokens)
-        elif tokens is None:
-            return [word]
+        if tokens is None:
+            tokens = split_word(word, self._apostrophe) if self._auto else [word]
         if self._identifiers:
             tokens = [one for token in tokens for one in (token, *identifier_parts(token))]
-            return [self._normalize(token, self._lowercase) for token in (*tokens, *others)]
-        if question:
-            others += [part for token in tokens for part in asked_parts(token)]
-        return tokens + others
+            tokens = [self._normalize(token, self._lowercase) for token in tokens]
+        return tokens
 
     def first_of_bigram(self, word: str) -> str | None:
         """Return the first character or cluster of a bigram, ``None`` if the word is not one.
@@ -293,10 +262,6 @@ class WordSplitter:
         tokens = split_word(word, self._apostrophe) if self._auto else [word]
         token = tokens[0] if len(tokens) == 1 else word
         return fold_accents(token, self._kept_letters) if self._folds_accents else token
-
-
-def _is_one(word: str) -> bool:
-    return word.isalpha() or word.isdecimal()
 
 
 def _with_tokens(

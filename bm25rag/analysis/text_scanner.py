@@ -36,9 +36,7 @@ class TextScanner:
             ends = np.cumsum(joined.lengths, dtype=np.int64)
             self._find_peculiar(Texts(np.frombuffer(joined.data, np.uint8), ends))
             arrays = _replace(arrays, peculiar, folded)
-        least, possessives = self._rules
-        # In a question "John's 42" is not "John 42", which is also asked as "John42".
-        rules = least, possessives and not question, question
+        rules = *self._rules, question
         scanned = self._scanner.scan(arrays, self._table.entries, *rules, self._spare)
         return StringBatch(data.data, lengths, bytes(len(texts))), scanned
 

@@ -6,7 +6,6 @@ import unicodedata
 from typing import Literal
 
 from bm25rag.common.patterns import late_pattern
-from bm25rag.kernels.boundary import LONGEST_JOINED
 
 Apostrophe = Literal["ends", "joins", "cuts"]
 
@@ -15,22 +14,12 @@ _ENDINGS = frozenset({"s", "d", "m", "ll", "re", "ve"})
 _PART = late_pattern(
     r"(?P<letters>[^\W\d_](?:\.[^\W\d_])+(?![^'.,+#]))"
     r"|[A-Za-z](?:\+\+|#)"
-    r"|(?:(?<![^'.,+#])\.)?[^'.,+#]+(?:(?<=\d)[.,](?=\d)[^'.,+#]+)*"
+    r"|\.?[^'.,+#]+(?:(?<=\d)[.,](?=\d)[^'.,+#]+)*"
 )
-_LINK = late_pattern("[-&]")
-_LINKS = frozenset("-&.")
 _THOUSANDS = late_pattern(r"(?<![\d.])\d{1,3}(?:,\d{3})+(?!\d|,\d)")
-# Digits of other scripts, and those above and below the line.
-_OTHER_DIGIT = late_pattern("[^\\D0-9]|[\u00b2\u00b3\u00b9\u2070\u2074-\u2079\u2080-\u2089]")
-# A number with points, perhaps behind letters; and one whose points are between thousands.
-_POINTED = late_pattern(r"(?P<name>[^\W\d_]*)(?P<number>\d+(?:\.\d+)+)")
-_POINTED_THOUSANDS = late_pattern(r"\d{1,3}(?:\.\d{3}){2,}")
-# Letters and digits, and an ordinal, which is one word.
-_MIXED = late_pattern("([A-Za-z]{2,})([0-9]+)|([0-9]+)(?!(?:st|nd|rd|th)$)([A-Za-z]{2,})")
+_OTHER_DIGIT = late_pattern(r"[^\D0-9]")
 _GROUPED = late_pattern(r"\d{1,3}(?:,\d{3})+(?:\.\w+)?")
-_CAMEL = late_pattern(
-    r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=\d)|(?<=\d)(?=[a-z])"
-)
+_CAMEL = late_pattern(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SEPARATORS = late_pattern(r"[_.]+")
 
 
@@ -38,7 +27,7 @@ def split_word(word: str, apostrophe: Apostrophe) -> list[str]:
     """Return the tokens of a word that has other characters than ASCII letters and digits.
 
     - "John's" is "John", "we'll" is "we", "don't" is "dont", "l'homme" is "homme".
-    - "1,000" is "1000", "3.5" stays, "U.S." is "US", "e-mail" is "e" and "mail".
+    - "1,000" is "1000", "3.5" stays, "U.S." is "US".
     - "C++" and "C#" stay, ".NET" is ".NET" and "NET".
     - Digits of other scripts become ASCII digits; underscores around a token are removed.
 
@@ -50,73 +39,25 @@ def split_word(word: str, apostrophe: Apostrophe) -> list[str]:
         What an apostrophe does: it ``"ends"`` what is before it, as in English; it ``"joins"``
         what is around it, as in Ukrainian; or it ``"cuts"`` off an ending, as in Turkish.
     """
-    if word.isalpha() or is_number(word):
+    if word.isalpha() or (word.isascii() and word[:1].isdigit() and _is_number(word)):
         return [word.replace(",", "")]
-    if not word.isascii() and _OTHER_DIGIT.search(word):
+    if _OTHER_DIGIT.search(word):
         word = _with_ascii_digits(word)
     tokens: list[str] = []
-    for linked in _LINK.split(word) if "-" in word or "&" in word else [word]:
-        for piece in _around_apostrophes(linked, apostrophe) if "'" in linked else [linked]:
-            name = piece.strip("_")
-            if name.replace("_", "").isalnum():
-                tokens.append(name)
-                continue
-            for part in _PART.finditer(piece):
-                tokens += [part[0].replace(".", "")] if part["letters"] else _split_part(part[0])
+    for piece in _around_apostrophes(word, apostrophe) if "'" in word else [word]:
+        if piece.isalnum():
+            tokens.append(piece)
+            continue
+        for part in _PART.finditer(piece):
+            tokens += [part[0].replace(".", "")] if part["letters"] else _split_part(part[0])
     return tokens
 
 
-def is_number(word: str) -> bool:
-    """Whether a word is a number, and a single token once its commas are removed."""
-    if not "0" <= word[:1] <= "9" or not word.isascii():
+def _is_number(word: str) -> bool:
+    """Whether a word that begins with a digit is a single token once its commas are removed."""
+    if not word.replace(".", "").replace(",", "").isalnum():
         return False
-    return word.replace(".", "", 1).isdecimal() or _GROUPED.fullmatch(word) is not None
-
-
-def other_tokens(word: str, tokens: list[str]) -> list[str]:
-    """Return tokens that a word has beside those that ``split_word`` finds.
-
-    - "e-mail" is also "email", "Node.js" "nodejs", "AT&T" "att", "O'Brien" "obrien".
-    - "3.11.4" is also "3.11", "v2.0" "2.0".
-    """
-    if word[1:2] == "'" and tokens[:1] == [word[2:].partition("'")[0]] and word[0] in "oO":
-        return [word[0] + tokens[0]]
-    others: list[str] = []
-    if "." in word:
-        for token in tokens:
-            if "." in token:
-                others += _shorter_numbers(token)
-    # Longer ones are not written as one word; of several parts only hosts are.
-    if len(tokens) == 2 and len(tokens[0]) + len(tokens[1]) <= LONGEST_JOINED:
-        joined = tokens[0] + tokens[1]
-    elif len(tokens) > 1 and "-" not in word:
-        joined = "".join(tokens)
-    else:
-        return others
-    linked = not _LINKS.isdisjoint(word) and word[0] != "."
-    if linked and not joined.replace(".", "").isdecimal():
-        others.append(joined)
-    return others
-
-
-def asked_parts(token: str) -> list[str]:
-    """Return the letters and the digits of a token such as "covid19" or "16gb", or nothing."""
-    found = _MIXED.fullmatch(token)
-    return [] if found is None else [part for part in found.groups() if part]
-
-
-def _shorter_numbers(token: str) -> list[str]:
-    found = None if is_number(token) else _POINTED.match(token)
-    if found is None:
-        return []
-    number = found["number"]
-    shorter = [] if number == token else [number]
-    if len(found["name"]) > 1:
-        shorter.append(found["name"])
-    if _POINTED_THOUSANDS.fullmatch(number) is None:
-        parts = number.split(".", 4)
-        shorter += [".".join(parts[:size]) for size in range(2, min(len(parts), 4))]
-    return shorter
+    return "," not in word or _GROUPED.fullmatch(word) is not None
 
 
 def identifier_parts(token: str) -> list[str]:
@@ -150,6 +91,4 @@ def _split_part(part: str) -> list[str]:
 
 
 def _with_ascii_digits(word: str) -> str:
-    # Above and below the line only behind letters: ten squared is no hundred and two.
-    is_digit = str.isdigit if word[:1].isalpha() else str.isdecimal
-    return "".join(str(unicodedata.digit(one)) if is_digit(one) else one for one in word)
+    return "".join(str(unicodedata.decimal(one)) if one.isdecimal() else one for one in word)

@@ -56,10 +56,7 @@ if TYPE_CHECKING:
 # The longest word whose terms are remembered: no language has longer ones.
 LONGEST_WORD = 100
 # What ``analyze_words`` need not leave to Python; see there.
-PAIRS, SINGLES, CLUSTERS, AS_WRITTEN = 1, 2, 4, 8
-# Characters of the two parts of a word with a hyphen that is also indexed as one. Without a limit
-# there are twice as many such terms, which queries do not ask for, and NDCG is no better.
-LONGEST_JOINED = 10
+PAIRS, SINGLES, CLUSTERS = 1, 2, 4
 
 
 class Backend(ABC):
@@ -350,26 +347,14 @@ class Backend(ABC):
         runs
             What of scripts without spaces need not be left to it, a sum: ``PAIRS`` of characters
             of Chinese, Japanese and Korean, and one; with the first of Han as a term
-            (``SINGLES``); ``CLUSTERS`` of Thai. With ``AS_WRITTEN`` the words are those of
-            questions as people write them: a word of ASCII letters and one of digits that follow
-            one another ("type 2") have the term of both together, too, and one of letters and
-            digits ("covid19") those of its parts; unless ``stemmer`` is ``None``.
+            (``SINGLES``); ``CLUSTERS`` of Thai.
         letters
             Returns the token of a word of other letters that are not all ASCII; ``None``: such
             words are left to ``analyze``.
         """
         found = {word: terms for word in words if (terms := known.get(word)) is not None}
         found |= analyze([word for word in dict.fromkeys(words) if word not in found])
-        if not runs & AS_WRITTEN or stemmer is None:
-            return list(chain.from_iterable(map(found.__getitem__, words)))
-        every, former, kind = list[str](), "", 0
-        for word in words:
-            every += found[word]
-            now = _join_kind(word) if found[word] else 0
-            if now + kind == 3 and former + word not in unwanted:
-                every.append(stemmer()(former + word) or former + word)
-            former, kind = word, now
-        return every
+        return list(chain.from_iterable(map(found.__getitem__, words)))
 
     def analyze_texts(
         self,
@@ -639,10 +624,3 @@ def _check_search(segment: SegmentArrays, terms: TermArrays, plan: SearchPlan) -
     require(plan.k >= 1 <= plan.window, "k and window must be at least 1")
     if plan.allowed is not None:
         require(plan.allowed.size == segment.size, "allowed is not of this segment")
-
-
-def _join_kind(word: str) -> int:
-    """Return 1 for a word of ASCII letters, 2 for one of digits, and 0 for others."""
-    if len(word) > LONGEST_WORD or not word.isascii():
-        return 0
-    return 1 if word.isalpha() else 2 * word.isdecimal()

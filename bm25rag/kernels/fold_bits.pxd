@@ -5,14 +5,12 @@ cdef enum:
     CJK = 2
     MARK = 3
     CLUSTER = 4
-    SYMBOL = 5
 
-    LINK = 1
+    APOSTROPHE = 1
     STOP = 2
     COMMA = 3
     PLUS = 4
     HASH = 5
-    HYPHEN = 6
 
     SIZE = 32
     KIND = 40

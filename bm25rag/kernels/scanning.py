@@ -28,7 +28,6 @@ if not cython.compiled:
         SINGLE,
         SIZE,
         STOP,
-        SYMBOL,
         WORD,
     )
     from bm25rag.kernels.signs import class_of, is_inside
@@ -507,12 +506,10 @@ def _fold(it: _Scan) -> cython.void:
         for i in range(start, stop):
             source[i + text] = _lower(data[i], to_lower, strange)
         if it.signs:
-            if start + 1 < stop:
-                inside[start + text + 1] = _role(0, data[start], data[start + 1])
-            for i in range(start + 1, stop - 1):
-                inside[i + text + 1] = _role(data[i - 1], data[i], data[i + 1])
+            for i in range(start, stop - 1):
+                inside[i + text + 1] = _role(data[i], data[i + 1])
             if start < stop:
-                inside[stop + text] = _role(0, data[stop - 1], 0)
+                inside[stop + text] = _role(data[stop - 1], 0)
         else:
             for i in range(start, stop):
                 inside[i + text + 1] = roles[data[i]]
@@ -535,28 +532,11 @@ def _lower(byte: cython.uchar, to_lower: cython.uchar, strange: cython.uchar) ->
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _in_word(byte: cython.uchar) -> cython.uchar:
-    """Return 1 for a digit, 2 for what else words are of, and 0 for other bytes."""
+def _role(byte: cython.uchar, following: cython.uchar) -> cython.uchar:
+    """Return 1 for a byte inside a word as people write it, 2 for a sign that may be."""
     letter: cython.uchar = ((byte | 32) - 97) & 0xFF
     digit: cython.uchar = (byte - 48) & 0xFF
-    other: cython.uchar = (letter < 26) | (byte == 95) | (byte >= 128)
-    return (1 if digit < 10 else 0) | (2 if other else 0)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _role(before: cython.uchar, byte: cython.uchar, following: cython.uchar) -> cython.uchar:
-    """Return 1 for a byte inside a word as people write it, 2 for a sign that may be.
-
-    Hyphens and ampersands are decided at once, unless what is not ASCII is beside them.
-    """
-    left: cython.uchar = _in_word(before)
-    right: cython.uchar = _in_word(following)
-    hyphen: cython.uchar = (byte == 45) & ((left | right) > 1)
-    link: cython.uchar = (hyphen | (byte == 38)) & (left > 0) & (right > 0)
-    word: cython.uchar = (_in_word(byte) > 0) | link
+    word: cython.uchar = (letter < 26) | (digit < 10) | (byte == 95) | (byte >= 128)
     # Most signs end a sentence or a clause: a space is behind them.
     between: cython.uchar = ((byte == 39) | (byte == 44) | (byte == 46)) & (following > 32)
     sign: cython.uchar = between | (byte == 35) | (byte == 43)
@@ -718,8 +698,7 @@ def _split_runs(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
     while edge < stop and it.rows < _BLOCK:
         if place < 0:
             place = it.edges[edge]
-            # Before it is a byte of ASCII, which may be a full stop.
-            prior = class_of(table[source[place - 1]], False, False) if place else 0
+            prior = 0
         last = it.edges[edge + 1]
         while place <= last and it.rows < _BLOCK:
             entry = 0  # behind the last one is what is inside no word
@@ -735,11 +714,9 @@ def _split_runs(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
                 entry = table[point]
             kind = entry >> KIND & 0xFF
             sign = entry >> SIGN & 0xFF
-            # Of signs only a full stop begins a word, and not behind a mark.
-            if (
-                (at == WORD or (sign == STOP and prior & 1 == 0))
-                and sign != 0
-                and is_inside(entry, prior, _entry(it, place), _entry(it, _next(it, place)))
+            # Of signs only a full stop begins a word.
+            if (sign == STOP or (sign != 0 and at == WORD)) and is_inside(
+                entry, prior, _entry(it, place), _entry(it, _next(it, place))
             ):
                 kind = WORD
             prior = class_of(entry, at == CLUSTER, kind == WORD) | (prior << 8 & 0xFF00)
@@ -748,12 +725,12 @@ def _split_runs(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
                 high = 0
                 width = 0
                 start = begin
-                if at == CJK or at == SYMBOL:  # noqa: SIM109 - a tuple is Python's
+                if at == CJK:
                     one = table[former]
-                    if at == SYMBOL or kind == CJK or length == 1 or one >> single & 1:
+                    if kind == CJK or length == 1 or one >> single & 1:
                         low = one & _LOW_HALF
                         width = one >> SIZE & 0xFF
-                        if at == CJK and kind == CJK:
+                        if kind == CJK:
                             low |= (entry & _LOW_HALF) << (8 * width)
                             width += entry >> SIZE & 0xFF
                 elif at == CLUSTER:

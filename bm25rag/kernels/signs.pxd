@@ -1,5 +1,5 @@
 from bm25rag.kernels.fold_bits cimport (
-    COMMA, DIGIT, HASH, HYPHEN, KIND, LETTER, LINK, MARK, PLUS, SIGN, SIZE, STOP, WORD,
+    APOSTROPHE, COMMA, DIGIT, HASH, KIND, LETTER, MARK, PLUS, SIGN, SIZE, STOP, WORD,
 )
 
 cdef int class_of(unsigned long long entry, bint in_cluster, bint inside) noexcept nogil

@@ -6,13 +6,12 @@ import cython
 
 if not cython.compiled:
     from bm25rag.kernels.fold_bits import (
+        APOSTROPHE,
         COMMA,
         DIGIT,
         HASH,
-        HYPHEN,
         KIND,
         LETTER,
-        LINK,
         MARK,
         PLUS,
         SIGN,
@@ -85,14 +84,13 @@ def is_inside(
     """
     sign: cython.int = entry >> SIGN & 0xFF
     kind: cython.int = following >> KIND & 0xFF
+    beyond: cython.int = after >> KIND & 0xFF
     letter: cython.bint = following >> LETTER & 1
     digit: cython.bint = following >> DIGIT & 1
     single: cython.bint = (prior >> 8 & _IN_WORD) == 0
     pair: cython.bint
-    if sign == LINK or (sign == STOP and (prior & _IN_WORD) != 0):
+    if sign == APOSTROPHE:
         return (prior & _IN_WORD) != 0 and kind == WORD
-    if sign == HYPHEN:
-        return (prior & _IN_WORD) != 0 and kind == WORD and not ((prior & _DIGIT) != 0 and digit)
     if sign == COMMA:
         return (prior & _DIGIT) != 0 and digit
     if sign == HASH:
@@ -100,4 +98,8 @@ def is_inside(
     if sign == PLUS:
         pair = following >> SIGN & 0xFF == PLUS and after >> SIGN & 0xFF != PLUS
         return (prior & _PLUS) != 0 or ((prior & _ASCII) != 0 and single and pair)
-    return (prior & _STOP) == 0 and letter
+    if (prior & _DIGIT) != 0 and digit:
+        return True
+    if (prior & _LETTER) != 0 and single and letter and beyond != WORD and beyond != MARK:
+        return True
+    return (prior & (_IN_WORD | _STOP)) == 0 and letter

@@ -21,10 +21,6 @@ cdef class _Analysis:
     cdef object stem
     cdef list terms
     cdef list rest
-    cdef bint joins
-    cdef object former
-    cdef object former_terms
-    cdef int kind
 
 cdef void mark_inside(
     const unsigned char[::1] source, unsigned char[::1] inside, Py_ssize_t size, bint possessives

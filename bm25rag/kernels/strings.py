@@ -5,18 +5,10 @@ from __future__ import annotations
 import cython
 import numpy as np
 
-from bm25rag.kernels.boundary import (
-    AS_WRITTEN,
-    CLUSTERS,
-    LONGEST_JOINED,
-    LONGEST_WORD,
-    PAIRS,
-    SINGLES,
-)
+from bm25rag.kernels.boundary import CLUSTERS, LONGEST_WORD, PAIRS, SINGLES
 from bm25rag.kernels.memory import view
 
 _LONGEST = cython.declare(cython.Py_ssize_t, LONGEST_WORD)
-_LONGEST_JOINED = cython.declare(cython.Py_ssize_t, LONGEST_JOINED)
 # What a byte is: part of a word, a sign that may be, or neither.
 _IN_WORD = cython.declare(cython.int, 1)
 _SIGN = cython.declare(cython.int, 2)
@@ -32,10 +24,6 @@ _POINT = cython.declare(cython.int, 8)
 _ANY = cython.declare(cython.int, 16)
 _WORD_BYTE = cython.declare(cython.int, 7)
 _A_PLUS = cython.declare(cython.int, 43)
-_A_HYPHEN = cython.declare(cython.int, 45)
-# What all characters of a word are.
-_LETTERS = cython.declare(cython.int, 1)
-_DIGITS = cython.declare(cython.int, 2)
 _HAN = cython.declare(cython.int, 1)
 _KANA = cython.declare(cython.int, 2)
 _HANGUL = cython.declare(cython.int, 4)
@@ -48,14 +36,13 @@ _THAI_MARKS = "\u0e31" + "".join(map(chr, [*range(0xE34, 0xE3B), *range(0xE47, 0
 _PAIRS = cython.declare(cython.int, PAIRS)
 _SINGLES = cython.declare(cython.int, SINGLES)
 _CLUSTERS = cython.declare(cython.int, CLUSTERS)
-_AS_WRITTEN = cython.declare(cython.int, AS_WRITTEN)
 # What ``_may_be_inside`` reads behind a text.
 _GAP = "   "
 
 
 def _kinds():
     kinds = np.zeros(256, np.uint8)
-    kinds[[ord(sign) for sign in "'.,+#-&"]] = _SIGN
+    kinds[[ord(sign) for sign in "'.,+#"]] = _SIGN
     kinds[[byte for byte in range(128) if chr(byte).isalnum() or byte == ord("_")]] = _IN_WORD
     return kinds
 
@@ -158,11 +145,9 @@ def analyze_text(text, known, unwanted, stemmer, analyze, runs, letters):
     while _next(it):
         word = _word(it)
         terms = analysis.known.get(word)
-        if terms is None:
-            terms = _analyze(analysis, word, it.data, it.start, it.stop)
+        if terms is None and _is_plain(it.data, it.start, it.stop):
+            terms = _analyze_plain(analysis, word)
         _append(analysis, word, terms)
-        if analysis.joins:
-            _join(analysis, word, terms, 48 <= it.data[it.start] <= 57)
     return _finish(analysis, analyze)
 
 
@@ -170,10 +155,7 @@ def analyze_words(words, known, unwanted, stemmer, analyze, runs, letters):
     """Return the terms of words; see ``Backend.analyze_words``."""
     analysis: _Analysis = _start(known, unwanted, stemmer, runs, letters)
     for word in words:
-        terms = _terms_of(analysis, word)
-        _append(analysis, word, terms)
-        if analysis.joins:
-            _join(analysis, word, terms, "0" <= word[:1] <= "9")
+        _append(analysis, word, _terms_of(analysis, word))
     return _finish(analysis, analyze)
 
 
@@ -187,7 +169,7 @@ def _terms_of(analysis: _Analysis, word):
     if not word.isascii():
         return _analyze_letters(analysis, word)
     it = _words(word)
-    return _analyze(analysis, word, it.data, 0, it.size)
+    return _analyze_plain(analysis, word) if _is_plain(it.data, 0, it.size) else None
 
 
 def analyze_texts(words, tokens, counts, known, unwanted, stemmer, analyze, runs, letters):
@@ -197,23 +179,14 @@ def analyze_texts(words, tokens, counts, known, unwanted, stemmer, analyze, runs
     place: cython.Py_ssize_t = 0
     text: cython.Py_ssize_t
     stop: cython.Py_ssize_t
-    analysis: _Analysis = _start(known, unwanted, stemmer, runs, letters)
-    found: list = _terms_of_each(words, analysis, analyze)
+    found: list = _terms_of_each(words, _start(known, unwanted, stemmer, runs, letters), analyze)
     texts: list = []
     own: list
     for text in range(in_counts.shape[0]):
         own = []
         stop = place + in_counts[text]
-        analysis.rest = []
-        analysis.terms = own
-        analysis.former = ""
-        analysis.kind = 0
         while place < stop:
-            terms = found[in_tokens[place]]
-            _extend(own, terms)
-            if analysis.joins:
-                word = words[in_tokens[place]]
-                _join(analysis, word, terms, "0" <= word[:1] <= "9")
+            _extend(own, found[in_tokens[place]])
             place += 1
         texts.append(own)
     return texts
@@ -240,8 +213,7 @@ def _terms_of_each(words, analysis: _Analysis, analyze) -> list:
 class _Analysis:
     """What becomes of words: ``terms``, and from the first that is left to Python on, ``rest``.
 
-    That holds the terms of a word, or a word that is left. ``former`` is the word before, and
-    ``kind`` whether it is of digits.
+    That holds the terms of a word, or a word that is left.
     """
 
 
@@ -254,10 +226,6 @@ def _start(known, unwanted, stemmer, runs, letters) -> _Analysis:
     analysis.runs = runs
     analysis.letters = letters
     analysis.stem = None
-    analysis.joins = runs & AS_WRITTEN != 0 and stemmer is not None
-    analysis.former = ""
-    analysis.former_terms = None
-    analysis.kind = 0
     analysis.terms = []
     analysis.rest = []
     return analysis
@@ -270,21 +238,20 @@ def _is_plain(
     start: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
 ) -> cython.bint:
-    """Whether a word is of letters and digits, or of digits and a point: one token as it is."""
+    """Whether a word is of letters and digits, or is a number with points: one token as it is."""
     place: cython.Py_ssize_t
     byte: cython.int
-    points: cython.int = 0
-    letters: cython.int = 0
     if not start < stop <= start + _LONGEST:
         return False
+    is_number: cython.bint = 48 <= data[start] <= 57
     for place in range(start, stop):
         byte = data[place]
         if byte == _A_POINT:
-            points += 1
+            if not is_number:
+                return False
         elif byte == _A_LINE or _KINDS[byte] != _IN_WORD:
             return False
-        letters |= byte & 64
-    return points == 0 or (points == 1 and letters == 0 and 48 <= data[start] <= 57)
+    return True
 
 
 @cython.cfunc
@@ -353,144 +320,6 @@ def _kind_of(point: cython.uint) -> cython.int:
     if 0xAC00 <= point <= 0xD7A3:
         return _HANGUL
     return _THAI if 0x0E01 <= point <= 0x0E3A or 0x0E40 <= point <= 0x0E4E else _ELSE
-
-
-@cython.cfunc
-def _analyze(
-    analysis: _Analysis,
-    word,
-    data: cython.pointer[cython.const[cython.uchar]],
-    start: cython.Py_ssize_t,
-    stop: cython.Py_ssize_t,
-):
-    """Return the terms of a new word, and remember them; ``None``: it is left to Python."""
-    if analysis.stemmer is None:
-        return None
-    if _is_plain(data, start, stop):
-        terms = _of_token(analysis, word)
-        if analysis.joins:
-            terms += _asked_parts(analysis, word, data, start, stop)
-        analysis.known[word] = terms
-        return terms
-    if analysis.joins and _is_linked(data, start, stop):
-        terms = _analyze_linked(analysis, word.split("-"))
-        analysis.known[word] = terms
-        return terms
-    return None
-
-
-@cython.cfunc
-def _asked_parts(
-    analysis: _Analysis,
-    word,
-    data: cython.pointer[cython.const[cython.uchar]],
-    start: cython.Py_ssize_t,
-    stop: cython.Py_ssize_t,
-):
-    """Return the terms of letters and of digits, as ``tokens.asked_parts`` splits a word."""
-    place: cython.Py_ssize_t = start
-    is_number: cython.bint = 48 <= data[start] <= 57
-    while place < stop and (48 <= data[place] <= 57) == is_number:
-        place += 1
-    if place == stop or _word_kind(data, place, stop) != (_LETTERS if is_number else _DIGITS):
-        return ()
-    first, second = word[: place - start], word[place - start :]
-    letters = second if is_number else first
-    if len(letters) < 2 or (is_number and letters in ("st", "nd", "rd", "th")):
-        return ()
-    return _of_token(analysis, first) + _of_token(analysis, second)
-
-
-@cython.cfunc
-def _analyze_linked(analysis: _Analysis, parts: list):
-    """Return the terms of words between hyphens, and of two short ones as one word."""
-    terms: tuple = ()
-    for part in parts:
-        own = analysis.known.get(part)
-        if own is None:
-            own = analysis.known[part] = _of_token(analysis, part)
-        terms += own
-    if len(parts) == 2 and len(parts[0]) + len(parts[1]) <= _LONGEST_JOINED:
-        joined = parts[0] + parts[1]
-        if not joined.isdecimal():
-            terms += _of_token(analysis, joined)
-    return terms
-
-
-@cython.cfunc
-@cython.exceptval(check=False)
-def _is_linked(
-    data: cython.pointer[cython.const[cython.uchar]],
-    start: cython.Py_ssize_t,
-    stop: cython.Py_ssize_t,
-) -> cython.bint:
-    """Whether all parts of a word, between hyphens, are of letters alone, or of digits."""
-    place: cython.Py_ssize_t
-    if not start < stop <= start + _LONGEST:
-        return False
-    for place in range(start, stop):
-        if data[place] == _A_HYPHEN:
-            if not _word_kind(data, start, place):
-                return False
-            start = place + 1
-    return _word_kind(data, start, stop) != 0
-
-
-@cython.cfunc
-@cython.exceptval(check=False)
-def _word_kind(
-    data: cython.pointer[cython.const[cython.uchar]],
-    start: cython.Py_ssize_t,
-    stop: cython.Py_ssize_t,
-) -> cython.int:
-    """Return 1 for a word of letters, 2 for one of digits, and 0 for others."""
-    place: cython.Py_ssize_t
-    kinds: cython.int = 0
-    if not start < stop <= start + _LONGEST:
-        return 0
-    for place in range(start, stop):
-        if 97 <= data[place] | 32 <= 122:
-            kinds |= _LETTERS
-        else:
-            kinds |= _DIGITS if 48 <= data[place] <= 57 else 4
-    return kinds if kinds < 3 else 0
-
-
-@cython.cfunc
-@cython.inline
-def _join(analysis: _Analysis, word, terms, is_number: cython.bint):
-    """Add the term of letters and digits that follow one another, as if they were one word."""
-    if is_number or analysis.kind == _DIGITS:
-        _join_number(analysis, word, terms)
-    analysis.former = word
-    analysis.former_terms = terms
-
-
-@cython.cfunc
-def _join_number(analysis: _Analysis, word, terms):
-    """Do so where this word begins with a digit, or the one before is of digits."""
-    former = analysis.former
-    kind: cython.int = 0
-    plain: cython.bint = word.isascii() and len(word) <= _LONGEST
-    if plain and (terms is None or terms):  # not for stop words
-        kind = _DIGITS if word.isdecimal() else (_LETTERS if word.isalpha() else 0)
-    if kind == _DIGITS and analysis.kind != _DIGITS:
-        plain = former.isalpha() and former.isascii() and len(former) <= _LONGEST
-        if plain and analysis.former_terms != ():
-            _append(analysis, former + word, _joined_terms(analysis, former, word))
-    elif kind == _LETTERS and analysis.kind == _DIGITS:
-        _append(analysis, former + word, _joined_terms(analysis, former, word))
-    analysis.kind = kind if kind == _DIGITS else 0
-
-
-@cython.cfunc
-def _joined_terms(analysis: _Analysis, former, word):
-    """Return the term of two words as one, and remember it by a key that is no word."""
-    key = former + " " + word
-    terms = analysis.known.get(key)
-    if terms is None:
-        terms = analysis.known[key] = _of_token(analysis, former + word)
-    return terms
 
 
 @cython.cfunc
@@ -572,25 +401,28 @@ def _may_be_inside(
 ) -> cython.bint:
     """As ``is_inside``, of bytes; right where all are ASCII. Two bytes behind it are read."""
     before: cython.int = _class(source, place - 1)
+    earlier: cython.int = _class(source, place - 2)
     behind: cython.int = _class(source, place + 1)
-    earlier: cython.int
-    linked: cython.bint
-    named: cython.bint
+    beyond: cython.int = _class(source, place + 2)
+    named: cython.bint = (before & (_NAME | _ANY)) != 0 and (earlier & _WORD_BYTE) == 0
+    numbers: cython.bint
+    name: cython.bint
     paired: cython.bint
     sign: cython.int = source[place]
-    linked = (before & (_WORD_BYTE | _ANY)) != 0 and (behind & (_WORD_BYTE | _ANY)) != 0
-    if sign == 39 or sign == 38:
-        return linked
-    if sign == 45:
-        return linked and not (before & behind & _NUMBER)
+    if sign == 39:
+        return (before & (_WORD_BYTE | _ANY)) != 0 and (behind & (_WORD_BYTE | _ANY)) != 0
+    numbers = (before & (_NUMBER | _ANY)) != 0 and (behind & (_NUMBER | _ANY)) != 0
     if sign == 44:
-        return (before & (_NUMBER | _ANY)) != 0 and (behind & (_NUMBER | _ANY)) != 0
-    if sign == 46:
-        return linked or ((before & (_WORD_BYTE | _POINT)) == 0 and (behind & (_NAME | _ANY)) != 0)
-    earlier = _class(source, place - 2)
-    named = (before & (_NAME | _ANY)) != 0 and (earlier & _WORD_BYTE) == 0
+        return numbers
     if sign == 35:
         return named
+    name = (behind & (_NAME | _ANY)) != 0
+    if sign == 46:
+        return (
+            numbers
+            or ((before & (_WORD_BYTE | _POINT)) == 0 and name)
+            or (named and name and (beyond & _WORD_BYTE) == 0)
+        )
     paired = source[place + 1] == _A_PLUS or (behind & _ANY) != 0
     if named and paired and source[place + 2] != _A_PLUS:
         return True
@@ -612,7 +444,7 @@ def _is_possessive(
     if source[place] != 39 or source[place + 1] | 32 != 115 or place < 1:
         return False
     beyond = source[place + 2]
-    if beyond == 39 or 45 <= beyond <= 46 or beyond == 43 or beyond == 35 or beyond == 38:
+    if beyond == 39 or beyond == 46 or beyond == 43 or beyond == 35:
         return False
     return (_class(source, place - 1) & _WORD_BYTE) != 0 and _class(source, place + 2) == 0
 
