@@ -13,6 +13,7 @@ from bm25rag.search.results import BatchResult
 if _typing.TYPE_CHECKING:
     from bm25rag.search.correction import Correction
     from bm25rag.search.explain import Explanation
+    from bm25rag.search.query import Query
 
 __all__ = [
     "Analyzer",
@@ -22,10 +23,15 @@ __all__ = [
     "Document",
     "Explanation",
     "Hit",
+    "Query",
 ]
 
 # What few programs name: their modules take a tenth of the import.
-_LATER = {"Correction": "bm25rag.search.correction", "Explanation": "bm25rag.search.explain"}
+_LATER = {
+    "Correction": "bm25rag.search.correction",
+    "Explanation": "bm25rag.search.explain",
+    "Query": "bm25rag.search.query",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -10,11 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, get_args
 
 from bm25rag.common.checks import check_choice, check_count, check_flag, check_real
+from bm25rag.common.lazy import lazy_property
 from bm25rag.documents import Hit, Matcher, matched
 from bm25rag.filters import FilterSpec, parse_filter
 from bm25rag.fusion import FusionMethod, Ranking, check_fusion, fuse
 from bm25rag.index import BM25Index
-from bm25rag.search.queries import Query
+from bm25rag.search.queries import QueryLike, terms_of
+from bm25rag.search.query import Query
+from bm25rag.search.restriction import passing_ids
 
 __all__ = ["HybridSearch", "OnUnknown"]
 
@@ -39,7 +42,7 @@ class HybridSearch:
         The index, of which a snapshot is searched.
     query
         The query for BM25, as in ``BM25Index.search``; the other retriever may have another form
-        of it.
+        of it. What a ``Query`` restricts matches to holds for both, as the filter does.
     k
         How many hits at most, >= 0.
     filter
@@ -88,7 +91,7 @@ class HybridSearch:
     def __init__(
         self,
         index: BM25Index,
-        query: Query,
+        query: QueryLike,
         k: int = 10,
         filter: FilterSpec | None = None,
         *,
@@ -132,14 +135,20 @@ class HybridSearch:
         TypeError, ValueError
             If the query cannot be searched for.
         """
-        query, correct = self._query, self._correct
+        query = self._corrected
         if self._expand:
-            terms = self._snapshot.correct(query, self._filter).terms if correct else query
-            query, correct = self._snapshot.expand(terms, filter=self._filter), False
-        hits = self._snapshot.search(query, self._depth, self._filter, correct=correct)
+            query = self._snapshot.expand(query, filter=self._filter)
+        hits = self._snapshot.search(query, self._depth, self._filter)
         self._matcher = hits[0]._matcher if hits else None
         self._by_words = [(hit.id, hit.score) for hit in hits]
         return self._by_words
+
+    @lazy_property
+    def _corrected(self) -> QueryLike:
+        """The query for BM25, corrected if that was asked for."""
+        if not self._correct:
+            return self._query
+        return self._snapshot.correct(self._query, self._filter).terms
 
     def take(self, ranking: Ranking) -> bool:
         """Take the other retriever's answer, and say whether it is enough.
@@ -176,6 +185,10 @@ class HybridSearch:
         return False
 
     def _passing(self, ids: list[str]) -> set[str]:
+        if isinstance(self._query, Query):
+            snapshot = self._snapshot._snapshot
+            terms = terms_of(snapshot.analyzer, self._corrected)
+            return passing_ids(snapshot, terms, self._filter, ids)
         if self._filter is None:  # a tenth of the time of reading the documents
             return {id for id in ids if id in self._snapshot}
         return {document.id for document in self._snapshot.get(ids, self._filter)}

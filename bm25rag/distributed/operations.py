@@ -17,21 +17,27 @@ from bm25rag.documents import Document, Hit
 from bm25rag.errors import DocumentNotFoundError
 from bm25rag.filters import FilterSpec
 from bm25rag.index import BM25Index
+from bm25rag.kernels.records import Matches
 from bm25rag.search.explain import Explanation
+from bm25rag.search.finding import check_wanted, find_both
 from bm25rag.search.known_fields import fields_of, has_field
-from bm25rag.search.queries import Query
-from bm25rag.search.results import BatchResult
+from bm25rag.search.queries import QueryLike, terms_of
+from bm25rag.search.results import BatchResult, batch_result
 from bm25rag.shards import Ranking, merge_rankings
-from bm25rag.vectors import Vectors
+from bm25rag.vectors import Vectors, vector_terms
 
 __all__ = ["OPERATIONS", "Found", "Operation"]
 
 
 class Found(NamedTuple):
-    """The best matches of a batch: rows in the whole index, and the hits or only ids of each."""
+    """The best matches of a batch: rows in the whole index, and the hits or only ids of each.
+
+    ``cut`` is as in ``BatchResult``.
+    """
 
     ranking: Ranking
     items: Sequence[list[Hit]] | Sequence[list[str]]
+    cut: list[int]
 
 
 class Operation(NamedTuple):
@@ -67,7 +73,7 @@ def _search_vectors(shard: BM25Index, *arguments: Any) -> Found:
 def _found(batch: BatchResult, first_row: int, contents: bool) -> Found:
     rows = np.where(batch.rows < 0, -1, batch.rows + first_row)
     ranking = Ranking(rows, batch.scores, batch.counts)
-    return Found(ranking, batch.hits() if contents else batch.ids())
+    return Found(ranking, batch.hits() if contents else batch.ids(), batch.cut)
 
 
 def _read_hits(answer: Found) -> None:
@@ -84,7 +90,7 @@ def _merge_found(answers: Sequence[Found], queries: Sequence[object], k: int, *_
         empty = np.empty((len(queries), 0))
         counts = np.zeros(len(queries), np.int64)
         none: list[list[str]] = [[] for _ in queries]
-        return Found(Ranking(empty.astype(np.int64), empty, counts), none)
+        return Found(Ranking(empty.astype(np.int64), empty, counts), none, [])
     ranking = merge_rankings([one.ranking for one in answers], [0] * len(answers), k)
     items = []
     for number, count in enumerate(ranking.counts.tolist()):
@@ -96,23 +102,28 @@ def _merge_found(answers: Sequence[Found], queries: Sequence[object], k: int, *_
         # As in ``merge_rankings``: of equal scores, the earlier shard's first.
         order = np.argsort(-np.concatenate(scores), kind="stable")[:count]
         items.append([row[position] for position in order.tolist()])
-    return Found(ranking, items)
+    cut = {number for one in answers for number in one.cut}
+    return Found(ranking, items, sorted(cut))
 
 
 def _search_hybrid(
     shard: BM25Index,
     first_row: int,
     threads: int,
-    query: Query,
+    query: QueryLike,
     vector: Vector,
     k: int,
     filter: FilterSpec | None,
 ) -> list[Found]:
-    limits = (k, filter, None, True)
-    return [
-        _search(shard, first_row, threads, [query], *limits),
-        _search_vectors(shard, first_row, threads, [vector], *limits),
+    snapshot = shard._snapshot
+    terms = terms_of(snapshot.analyzer, query)
+    wanted = check_wanted(snapshot, k, filter, None, 0)
+    both = find_both(snapshot, terms, vector_terms(vector), wanted)
+    each = [
+        Matches(np.array([rows], np.int64), np.array([scores], np.float64), np.array([len(rows)]))
+        for rows, scores in both
     ]
+    return [_found(batch_result(snapshot, one, [terms]), first_row, True) for one in each]
 
 
 def _read_both(answers: Iterable[Found]) -> None:
@@ -121,7 +132,7 @@ def _read_both(answers: Iterable[Found]) -> None:
 
 
 def _merge_hybrid(
-    answers: Sequence[Sequence[Found]], query: Query, vector: Vector, k: int, *_: object
+    answers: Sequence[Sequence[Found]], query: QueryLike, vector: Vector, k: int, *_: object
 ) -> list[Found]:
     return [_merge_found([both[n] for both in answers], [query], k) for n in range(2)]
 
@@ -152,7 +163,7 @@ def _explain(
     shard: BM25Index,
     first_row: int,
     threads: int,
-    query: Query,
+    query: QueryLike,
     id: str,
     filter: FilterSpec | None,
 ) -> Explanation | None:

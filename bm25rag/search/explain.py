@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from bm25rag.common.checks import check_id
 from bm25rag.errors import DocumentNotFoundError
-from bm25rag.search.queries import Terms
+from bm25rag.search.queries import RestrictedTerms, Terms
 from bm25rag.search.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from bm25rag.filters import Filter
+    from bm25rag.search.query import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +50,42 @@ class TermExplanation:
 
 
 @dataclass(frozen=True, slots=True)
+class PartExplanation:
+    """Whether a document is as a part of a ``Query`` restricts matches to.
+
+    Parameters
+    ----------
+    kind
+        ``"must"``, ``"must_not"``, ``"phrases"`` or ``"not_phrases"``.
+    part
+        The part, as given.
+    passed
+        Whether the document has what it must have, or has not what it must not have.
+    missing
+        The terms of the part that the document lacks.
+    """
+
+    kind: str
+    part: Part
+    passed: bool
+    missing: tuple[str, ...]
+
+    def __str__(self) -> str:
+        shown = f"{self.kind} {self.part!r}"
+        if self.passed:
+            return f"{shown}: passed"
+        if "not" in self.kind:
+            return f"{shown}: failed, the document has it"
+        return f"{shown}: failed, {_lacking(self.missing)}"
+
+
+def _lacking(missing: tuple[str, ...]) -> str:
+    if not missing:
+        return "its words are not there so"
+    return f"the document lacks {', '.join(map(repr, missing))}"
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """A score and its parts: the contributions, in order, and the shift add up to it.
 
@@ -61,11 +96,14 @@ class Explanation:
     score
         Its score, bit for bit the one that a search returns.
     matched
-        Whether it contains a query term; otherwise no search returns it.
+        Whether it contains a query term, and passes all parts of a ``Query``; otherwise no search
+        returns it.
     shift
         What absent terms add, summed over the whole query (BM25L, BM25+, TF_l∘δ∘p).
     terms
         The query's distinct terms in order of first occurrence, unknown ones with idf 0.
+    parts
+        What a ``Query`` restricts matches to, part by part.
     """
 
     id: str
@@ -73,6 +111,7 @@ class Explanation:
     matched: bool
     shift: float
     terms: tuple[TermExplanation, ...]
+    parts: tuple[PartExplanation, ...] = ()
 
     def __str__(self) -> str:
         width = max([len("term"), *(len(term.term) for term in self.terms)])
@@ -87,6 +126,7 @@ class Explanation:
         ]
         if self.shift:
             lines.append(f"  {'shift':{width}}  {'':37}{self.shift:14.6f}")
+        lines += [f"  {part}" for part in self.parts]
         return "\n".join(lines)
 
 
@@ -115,10 +155,9 @@ def explain(snapshot: Snapshot, terms: Terms, id: str, filter: Filter | None) ->
             continue
         idf, starts = cache.idf[term], cache.starts[segment_index][term]
         tf, f, contribution = 0, 0.0, 0.0
-        documents = postings.documents_of(starts)
-        position = int(np.searchsorted(documents, number))
-        if position < len(documents) and documents[position] == number:
-            code = postings.codes[starts[0] + position]
+        position = postings.place_of(number, starts)
+        if position is not None:
+            code = postings.codes[position]
             weight = snapshot.tables[segment_index][code]
             tf, f = int(postings.code_tf[code]), float(weight)
             contribution = float(idf * weight) * count
@@ -127,4 +166,11 @@ def explain(snapshot: Snapshot, terms: Terms, id: str, filter: Filter | None) ->
         frequency = int(cache.frequencies[term])
         shares.append(TermExplanation(name, count, frequency, float(idf), tf, f, contribution))
     matched = any(share.tf for share in shares)
-    return Explanation(view.segment.id_of(number), score + shift, matched, shift, tuple(shares))
+    parts: tuple[PartExplanation, ...] = ()
+    if isinstance(terms, RestrictedTerms):
+        from bm25rag.search.restriction import explain_parts
+
+        parts = explain_parts(snapshot, terms.restriction, place)
+        matched = all(part.passed for part in parts) and (matched or terms.restriction.demands)
+    named = view.segment.id_of(number)
+    return Explanation(named, score + shift, matched, shift, tuple(shares), parts)

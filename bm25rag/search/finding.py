@@ -15,7 +15,7 @@ import numpy as np
 from bm25rag.common.checks import check_count, check_real
 from bm25rag.kernels.records import Matches
 from bm25rag.search import ranking
-from bm25rag.search.queries import Terms
+from bm25rag.search.queries import RestrictedTerms, Terms
 from bm25rag.search.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -87,6 +87,10 @@ def find_one(snapshot: Snapshot, terms: Terms, wanted: Wanted) -> tuple[list[int
     scores
         Their scores.
     """
+    if type(terms) is RestrictedTerms:
+        from bm25rag.search.restriction import find_restricted  # most queries have no parts
+
+        return find_restricted(snapshot, terms, wanted, terms, snapshot)
     k, filter, min_score, offset = wanted
     known, asked = (None, None) if filter is None else _split(filter)
     if asked is None:
@@ -98,6 +102,21 @@ def find_one(snapshot: Snapshot, terms: Terms, wanted: Wanted) -> tuple[list[int
     matches = find(snapshot, [terms], wanted, 1)
     count = int(matches.counts[0])
     return matches.numbers[0, :count].tolist(), matches.scores[0, :count].tolist()
+
+
+def find_both(
+    snapshot: Snapshot, terms: Terms, vector: Terms, wanted: Wanted
+) -> tuple[tuple[list[int], list[float]], tuple[list[int], list[float]]]:
+    """Find the matches of a query and those of a vector, each as ``find_one`` does.
+
+    What the query restricts its matches to holds for those of the vector, too.
+    """
+    by_words, other = find_one(snapshot, terms, wanted), snapshot.by_vectors
+    if type(terms) is not RestrictedTerms:
+        return by_words, find_one(other, vector, wanted)
+    from bm25rag.search.restriction import find_restricted  # as in ``find_one``
+
+    return by_words, find_restricted(other, vector, wanted, terms, snapshot)
 
 
 def find(
@@ -119,6 +138,8 @@ def find(
     threads
         How many to use at most; ``None``: as many as there are cores for this process.
     """
+    if RestrictedTerms in set(map(type, queries)):
+        return _find_mixed(snapshot, queries, wanted, threads)
     known, asked = (None, None) if wanted.filter is None else _split(wanted.filter)
     masks = snapshot.masks(known)
     if asked is None or not wanted.k:
@@ -131,6 +152,21 @@ def find(
         return matches
     rows, scores = matches.numbers[:, first:].copy(), matches.scores[:, first:].copy()
     return Matches(rows, scores, np.maximum(matches.counts - first, 0))
+
+
+def _find_mixed(
+    snapshot: Snapshot, queries: Sequence[Terms], wanted: Wanted, threads: int | None
+) -> Matches:
+    """Find the matches of each query; of those with restrictions one by one."""
+    plain = [() if type(terms) is RestrictedTerms else terms for terms in queries]
+    matches = find(snapshot, plain, wanted, threads)
+    for number, terms in enumerate(queries):
+        if type(terms) is RestrictedTerms:
+            rows, scores = find_one(snapshot, terms, wanted)
+            matches.numbers[number, : len(rows)] = rows
+            matches.scores[number, : len(rows)] = scores
+            matches.counts[number] = len(rows)
+    return matches
 
 
 def _ask(
