@@ -88,6 +88,23 @@ def absence(variant: str, k1: float, delta: float) -> float:
 
 
 @dataclass(frozen=True)
+class Parts:
+    """A query with parts, each a list of words, stop words among them."""
+
+    text: Query = ()
+    must: Sequence[Sequence[str]] = ()
+    must_not: Sequence[Sequence[str]] = ()
+    phrases: Sequence[Sequence[str]] = ()
+    not_phrases: Sequence[Sequence[str]] = ()
+
+
+def in_a_row(words: Sequence[str], phrase: Sequence[str]) -> bool:
+    """Whether words have a phrase, at any place."""
+    size = len(phrase)
+    return any(list(words[at : at + size]) == list(phrase) for at in range(len(words)))
+
+
+@dataclass(frozen=True)
 class ReferenceHit:
     """A result: the position of the document, its id and its score."""
 
@@ -108,6 +125,9 @@ class Reference:
     documents: dict[str, list[str]] = field(default_factory=dict)
     metadata: dict[str, dict[str, Any]] = field(default_factory=dict)
     counter: int = 0
+    # Words that documents keep, and that are no terms.
+    stopped: frozenset[str] = frozenset()
+    words: dict[str, list[str]] = field(default_factory=dict)
 
     # -- writing ---------------------------------------------------------------
 
@@ -131,7 +151,8 @@ class Reference:
                     continue
                 self.delete([name])
                 written.pop(name, None)
-            self.documents[name] = list(texts[place])
+            self.words[name] = list(texts[place])
+            self.documents[name] = self.kept(texts[place])
             self.metadata[name] = dict(metadata[place]) if metadata is not None else {}
             written[name] = None
         return list(written)
@@ -149,7 +170,7 @@ class Reference:
         """Delete documents; return the ids of those that there were."""
         found = [name for name in dict.fromkeys(ids) if name in self.documents]
         for name in found:
-            del self.documents[name]
+            del self.documents[name], self.words[name]
             self.metadata.pop(name, None)
         return found
 
@@ -172,6 +193,39 @@ class Reference:
         for name, value in parameters.items():
             setattr(view, name, value)
         return view
+
+    # -- parts -----------------------------------------------------------------
+
+    def kept(self, words: Sequence[str]) -> list[str]:
+        """Return the terms of words."""
+        return [word for word in words if word not in self.stopped]
+
+    def scoring(self, query: Query | Parts) -> Query:
+        """Return what scores."""
+        if not isinstance(query, Parts):
+            return query
+        demanded = [term for part in (*query.must, *query.phrases) for term in self.kept(part)]
+        if isinstance(query.text, Mapping):
+            return dict.fromkeys(demanded, 0.0) | query.text if demanded else query.text
+        return self.kept(query.text) + demanded
+
+    def has(self, name: str, part: Sequence[str]) -> bool:
+        """Whether a document has all terms of a part, or all stop words if it has no others."""
+        return set(self.kept(part) or part) <= set(self.words[name])
+
+    def matched(self, name: str, query: Query | Parts) -> bool:
+        """Whether a document matches."""
+        touched = not set(self.scoring(query)).isdisjoint(self.documents[name])
+        if not isinstance(query, Parts):
+            return touched
+        words = self.words[name]
+        return (
+            (touched or bool(query.must or query.phrases))
+            and all(self.has(name, part) for part in query.must)
+            and not any(self.has(name, part) for part in query.must_not)
+            and all(in_a_row(words, part) for part in query.phrases)
+            and not any(in_a_row(words, part) for part in query.not_phrases)
+        )
 
     # -- statistics ------------------------------------------------------------
 
@@ -237,8 +291,9 @@ class Reference:
         f = self.f(terms.count(term), len(terms), average) - self.absent()
         return np.float32(weight * np.float32(f))
 
-    def scores(self, query: Query) -> list[float]:
+    def scores(self, query: Query | Parts) -> list[float]:
         """Score of every living document, by definition."""
+        query = self.scoring(query)
         weights, shift, average = self.weights(query), self.shift(query), self.average
         result = []
         for terms in self.documents.values():
@@ -267,21 +322,20 @@ class Reference:
             for terms in self.documents.values()
         ]
 
-    def matches(self, query: Query, accept: Accept | None = None) -> list[ReferenceHit]:
+    def matches(self, query: Query | Parts, accept: Accept | None = None) -> list[ReferenceHit]:
         """Every match, best first, ties in document order."""
         hits = [
             ReferenceHit(row, name, score)
             for row, (name, score) in enumerate(
                 zip(self.documents, self.scores(query), strict=True)
             )
-            if not set(query).isdisjoint(self.documents[name])
-            and (accept is None or accept(name, self.metadata[name]))
+            if self.matched(name, query) and (accept is None or accept(name, self.metadata[name]))
         ]
         return sorted(hits, key=lambda hit: (-hit.score, hit.row))
 
     def search(
         self,
-        query: Query,
+        query: Query | Parts,
         k: int = 10,
         accept: Accept | None = None,
         min_score: float | None = None,
