@@ -151,6 +151,14 @@ class Query(Record):
             text = " ".join(_PARTS.sub(" ", text).split())
         return cls(text, timeout=timeout, **parts)
 
+    def as_text(self) -> str:
+        """Return all that matches may or must have as one text, for retrievers without parts.
+
+        Such as one by vectors: what it finds is then held against the query by ``HybridSearch``.
+        """
+        wanted = (self.text, *self.must, *self.phrases)
+        return " ".join(one if isinstance(one, str) else " ".join(one) for one in wanted).strip()
+
     def replaced(self, **changed: Any) -> Query:
         """Return the query with other values for some of its attributes.
 

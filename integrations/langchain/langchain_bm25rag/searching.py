@@ -31,10 +31,10 @@ Index = TypeAliasType(
 _SHORT = reprlib.Repr()
 _SHORT.maxother = 200  # characters; the repr of an index takes about 150
 
-_PER_CALL = ("k", "filter", "min_score", "correct", "expand", "offset")
+_PER_CALL = ("k", "filter", "min_score", "correct", "expand", "offset", "parse_query")
 # What calls take, as ``check_call`` says it.
 _TAKES = (
-    "k, filter and min_score for each call, got {}; also correct, expand and offset: "
+    "k, filter and min_score for each call, got {}; also correct, expand, offset and parse_query: "
     "a retriever takes everything else in its constructor"
 )
 
@@ -48,6 +48,7 @@ class Fields(TypedDict, total=False):
     correct: bool
     expand: bool
     offset: int
+    parse_query: bool
     score_key: str | None
     id_key: str | None
     spans_key: str | None
@@ -87,6 +88,9 @@ class SearchingBM25(Stored, BaseRetriever):
 
     offset: SkipValidation[int] = 0
     """How many of the best documents to leave out: the next page begins at ``offset + k``."""
+
+    parse_query: SkipValidation[bool] = False
+    """Whether to read quotes and signs in a question, as ``bm25rag.Query.parse`` does."""
 
     score_key: str | None = None
     """The metadata key for the score of a result; ``None`` for none."""

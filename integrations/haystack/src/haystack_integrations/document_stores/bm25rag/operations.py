@@ -13,7 +13,7 @@ from haystack.document_stores.errors import DuplicateDocumentError
 from haystack.document_stores.types import DuplicatePolicy
 from haystack.errors import FilterError
 from haystack_integrations.document_stores.bm25rag.arguments import (
-    Question,
+    AnyQuestion,
     asks_for_all,
     check_documents,
     check_query,
@@ -162,7 +162,7 @@ class Operations:
 
     def bm25_retrieval(
         self,
-        query: Question,
+        query: AnyQuestion,
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
         scale_score: bool = False,
@@ -185,7 +185,7 @@ class Operations:
 
     def bm25_retrieval_batch(
         self,
-        queries: Sequence[Question],
+        queries: Sequence[AnyQuestion],
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
         scale_score: bool = False,
@@ -231,7 +231,7 @@ class Operations:
 
     def sparse_hybrid_retrieval(
         self,
-        query: Question,
+        query: AnyQuestion,
         query_sparse_embedding: SparseEmbedding,
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
@@ -274,7 +274,7 @@ class Operations:
         return search.documents(hits)
 
     def hybrid_search(
-        self, query: Question, filters: dict[str, Any] | None, top_k: int, **options: Any
+        self, query: AnyQuestion, filters: dict[str, Any] | None, top_k: int, **options: Any
     ) -> HybridSearch:
         """Return a search by BM25 and by another retriever, which the caller asks.
 

@@ -110,4 +110,5 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "scale_score": check_flag,
     "correct": check_flag,
     "expand": check_flag,
+    "parse_query": check_flag,
 }
