@@ -7,7 +7,7 @@ first, until enough have passed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from time import monotonic
 
@@ -16,7 +16,7 @@ import numpy as np
 from bm25rag.common.arrays import Bool, Int64, UInt16
 from bm25rag.common.caller import warn
 from bm25rag.errors import IncompleteWarning
-from bm25rag.filters import Filter, split
+from bm25rag.filters import CallableFilter, Filter, split
 from bm25rag.kernels.records import Allowed
 from bm25rag.search import ranking
 from bm25rag.search.explain import PartExplanation
@@ -147,21 +147,18 @@ def _all_by_score(
         yield int(rows[place]), score
 
 
-def passing_ids(
-    snapshot: Snapshot, asked: Terms, filter: Filter | None, ids: Iterable[str]
-) -> set[str]:
-    """Return which documents a query and a filter restrict matches to."""
-    if not isinstance(asked, RestrictedTerms):  # of a query without parts
-        return {one.id for one in snapshot.documents(ids, filter)}
-    within = _Within(snapshot, asked.restriction, filter)
-    passing = set()
-    for id in ids:
+def parts_filter(snapshot: Snapshot, asked: RestrictedTerms) -> Filter:
+    """Return a filter that passes what a query restricts its matches to."""
+    within = _Within(snapshot, asked.restriction, None)
+
+    def passes(id: str) -> bool:
         place = snapshot.find(id)
-        if place is not None:
-            allowed = within.masks[place[0]]
-            if (allowed is None or allowed.mask[place[1]]) and within.passes(*place):
-                passing.add(id)
-    return passing
+        if place is None:
+            return False
+        allowed = within.masks[place[0]]
+        return (allowed is None or bool(allowed.mask[place[1]])) and within.passes(*place)
+
+    return CallableFilter(passes, fetch=str)
 
 
 def explain_parts(

@@ -97,6 +97,8 @@ class BM25Retriever(NodeStore, BaseRetriever):
     spans_key
         The metadata key for the words of a node that match, each a dict of ``start`` and ``end``
         in its content, and ``term``; ``None`` for none. Models do not get to see it.
+    parse_query
+        Whether to read quotes and signs in questions, as ``bm25rag.Query.parse`` does.
 
     Raises
     ------
@@ -131,6 +133,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         expand: Expand = False,
         min_score: float | None = None,
         spans_key: str | None = None,
+        parse_query: bool = False,
     ) -> None:
         if existing_bm25 is None and nodes is None:
             raise ValueError("nodes or existing_bm25 must be given; nodes=[] starts empty")
@@ -138,7 +141,9 @@ class BM25Retriever(NodeStore, BaseRetriever):
         BaseRetriever.__init__(self, callback_manager, known, None, verbose)
         self.similarity_top_k = similarity_top_k
         self.filters = filters
-        self._options = Options(correct, expand, min_score, spans_key=spans_key).checked()
+        self._options = Options(
+            correct, expand, min_score, spans_key=spans_key, parse_query=parse_query
+        ).checked()
         index = choose_index(
             existing_bm25,
             (language, stemmer, skip_stemming, token_pattern, tokenizer),
@@ -179,6 +184,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         expand: Expand = False,
         min_score: float | None = None,
         spans_key: str | None = None,
+        parse_query: bool = False,
     ) -> Self:
         """Make a retriever from nodes, from a docstore, or from the docstore of an index.
 
@@ -227,6 +233,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
             expand=expand,
             min_score=min_score,
             spans_key=spans_key,
+            parse_query=parse_query,
         )
 
     def __repr__(self) -> str:
@@ -303,27 +310,28 @@ class BM25Retriever(NodeStore, BaseRetriever):
         expand: Expand | None = None,
         min_score: float | None = None,
         offset: int = 0,
+        parse_query: bool | None = None,
     ) -> list[NodeWithScore]:
         """Retrieve with different settings, for this query only.
 
         Parameters
         ----------
         query
-            A text, a query bundle, a list of terms, or a mapping of terms to weights. Without any
-            word, all nodes that pass the filters are found, in the order of the index, with score
-            0, whatever ``min_score`` is; without filters, none.
+            A text, a query bundle, a list of terms, a mapping of terms to weights, or a
+            ``bm25rag.Query``. Without any word, all nodes that pass the filters are found, in the
+            order of the index, with score 0, whatever ``min_score`` is; without filters, none.
         similarity_top_k
             The maximum number of nodes to return; ``None`` for the retriever's.
         filters
             Which nodes may be returned; ``None`` for the retriever's filters.
             ``MetadataFilters(filters=[])`` lets every node pass.
-        correct, expand, min_score
+        correct, expand, min_score, parse_query
             As in the constructor; ``None`` for the retriever's.
         offset
             How many of the best nodes to leave out, as on a second page.
         """
         asked = {"correct": correct, "expand": expand, "min_score": min_score, "offset": offset}
-        changed = self._changed(similarity_top_k, filters, **asked)
+        changed = self._changed(similarity_top_k, filters, parse_query=parse_query, **asked)
         return changed.retrieve(_bundle(query))
 
     async def asearch(
@@ -336,10 +344,11 @@ class BM25Retriever(NodeStore, BaseRetriever):
         expand: Expand | None = None,
         min_score: float | None = None,
         offset: int = 0,
+        parse_query: bool | None = None,
     ) -> list[NodeWithScore]:
         """Search as ``search`` does, in a thread, and await the objects of index nodes."""
         asked = {"correct": correct, "expand": expand, "min_score": min_score, "offset": offset}
-        changed = self._changed(similarity_top_k, filters, **asked)
+        changed = self._changed(similarity_top_k, filters, parse_query=parse_query, **asked)
         return await changed.aretrieve(_bundle(query))
 
     def _changed(
@@ -402,6 +411,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
             "expand": options.expand,
             "min_score": options.min_score,
             "spans_key": options.spans_key,
+            "parse_query": options.parse_query,
         }
         persistence.save(self.bm25, path, saved.changed(changed))
 
@@ -423,6 +433,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         expand: Expand | None = None,
         min_score: float | None = None,
         spans_key: str | None = None,
+        parse_query: bool | None = None,
     ) -> Self:
         """Load a retriever that ``persist`` saved; it can be changed in memory.
 
@@ -434,7 +445,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
             The tokenizer that it was made with, if any.
         callback_manager, objects, object_map
             As in the constructor.
-        similarity_top_k, filters, verbose, correct, expand, min_score, spans_key
+        similarity_top_k, filters, verbose, correct, expand, min_score, spans_key, parse_query
             As in the constructor, in place of what was saved.
 
         Raises
@@ -457,6 +468,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
             "expand": expand,
             "min_score": min_score,
             "spans_key": spans_key,
+            "parse_query": parse_query,
         }
         chosen: dict[str, Any] = {
             name: getattr(settings, name) if value is None else value

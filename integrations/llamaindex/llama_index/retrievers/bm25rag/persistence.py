@@ -37,6 +37,7 @@ class Settings(BaseModel):
     expand: bool | dict[str, Any] = False
     min_score: float | None = None
     spans_key: str | None = None
+    parse_query: bool = False
 
     # Of a store.
     alpha: float = 0.5

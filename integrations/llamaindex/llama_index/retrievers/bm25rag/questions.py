@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self, TypeAlias
 
-from bm25rag import BM25Index, Hit
-from bm25rag.adapters import check_count, check_real
+from bm25rag import BM25Index, Hit, Query
+from bm25rag.adapters import check_count, check_flag, check_real
 from bm25rag.filters import FilterSpec
 
-Question: TypeAlias = str | Sequence[str] | Mapping[str, float]
-"""A text, the terms of one, or terms and their weights."""
+Question: TypeAlias = str | Sequence[str] | Mapping[str, float] | Query
+"""A text, the terms of one, terms and their weights, or what nodes must have and must not have."""
 
 Expand: TypeAlias = bool | Mapping[str, Any]
 """Whether to expand questions, or the arguments of ``BM25Index.expand``."""
@@ -27,6 +27,7 @@ class Options(NamedTuple):
     min_score: float | None = None
     offset: int = 0
     spans_key: str | None = None
+    parse_query: bool = False
 
     @classmethod
     def taken_from(cls, given: dict[str, Any]) -> Self:
@@ -49,7 +50,13 @@ class Options(NamedTuple):
             check_real("min_score", self.min_score, -math.inf, math.inf)
         if not isinstance(self.spans_key, str | None):
             raise TypeError(f"spans_key must be a str or None, got {self.spans_key!r:.100}")
+        check_flag("parse_query", self.parse_query)
         return self._replace(offset=check_count("offset", self.offset))
+
+    def read(self, question: Question) -> Question:
+        """Return a question, parsed if it is a text and that is asked for."""
+        parses = self.parse_query and isinstance(question, str)
+        return Query.parse(question) if parses else question
 
     def changed(self, **given: Any) -> Self:
         """Return options of which those are replaced that are given, and not ``None``."""
@@ -66,7 +73,7 @@ def search(
     index: BM25Index, question: Question, k: int, filter: FilterSpec | None, options: Options
 ) -> list[Hit]:
     """Return the nodes that contain a term of a question, ranked, of a snapshot of an index."""
-    correct = options.correct
+    question, correct = options.read(question), options.correct
     if options.expand:
         if correct:
             question, correct = index.correct(question, filter).terms, False
