@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from bm25rag import BM25Index
+from bm25rag import BM25Index, Query
 from bm25rag.cli.terminal import one_line
 from bm25rag.cli.wording import describe
 from bm25rag.common.urls import is_url, local_path
@@ -129,6 +129,18 @@ filter_option = click.option(
     callback=_parse_json,
     help="""Only documents whose metadata pass, as in '{"year": {"$gte": 2020}}'.""",
 )
+
+
+syntax_option = click.option(
+    "--syntax",
+    is_flag=True,
+    help='Read signs in queries: "exact phrase" +must -mustnot -"not this phrase".',
+)
+
+
+def read_query(text: str, syntax: bool) -> str | Query:
+    """Return a query; parsed if --syntax is given."""
+    return Query.parse(text) if syntax else text
 
 
 def _parse_vector(

@@ -17,7 +17,9 @@ from bm25rag.cli.options import (
     filter_option,
     index_argument,
     open_index,
+    read_query,
     scoring_options,
+    syntax_option,
     usage_errors,
     vector_option,
 )
@@ -35,6 +37,7 @@ _BATCH = 1000
         'bm25rag search docs.bm25 "how do I install it"',
         'bm25rag search docs.bm25 install -k 3 --filter \'{"source": "guide.md"}\'',
         "bm25rag search docs.bm25 install --format jsonl | jq .id",
+        """bm25rag search docs.bm25 'install -windows "step by step"' --syntax""",
         """bm25rag search docs.bm25 install --vector '{"install": 1.5, "setup": 0.8}'""",
         "bm25rag search scifact.bm25 --queries queries.jsonl -k 100 \\",
         "    --format trec --output scifact.run",
@@ -70,6 +73,7 @@ _BATCH = 1000
 )
 @click.option("--min-score", type=float, help="Omit hits below this score.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for a file of queries.")
+@syntax_option
 @vector_option
 @filter_option
 @scoring_options
@@ -120,12 +124,15 @@ def _search(
 ) -> BatchResult | Fused:
     """Search for texts, or for a vector and, if there is one, the query."""
     k, filter_, offset = options["k"], options["filter_"], options["offset"]
+    syntax = options["syntax"]
     if vector is not None and query is not None:
-        return Fused(index.search_hybrid(query, vector, k, filter_, offset=offset))
+        asked = read_query(query, syntax)
+        return Fused(index.search_hybrid(asked, vector, k, filter_, offset=offset))
     limits = {"min_score": options["min_score"], "threads": options["threads"], "offset": offset}
     if vector is not None:
         return index.vectors.search_batch([vector], k, filter_, **limits)
-    return index.search_batch(texts, k, filter_, **limits)
+    queries = [read_query(text, syntax) for text in texts]
+    return index.search_batch(queries, k, filter_, **limits)
 
 
 def queries_of(query: str | None, path: Path | None) -> Iterator[Query]:
@@ -154,6 +161,7 @@ def format_of(format_: str | None, as_json: bool) -> str:
 @index_argument
 @click.argument("query")
 @click.argument("id_", metavar="ID")
+@syntax_option
 @filter_option
 @scoring_options
 def explain_command(index_path: Path | str, query: str, id_: str, **options: Any) -> None:
@@ -162,10 +170,12 @@ def explain_command(index_path: Path | str, query: str, id_: str, **options: Any
     Words of QUERY that do not count are listed below it, each with the reason.
     """
     index = open_index(index_path, options)
+    asked = read_query(query, options["syntax"])
     with usage_errors():
-        explanation = index.explain(query, id_, filter=options["filter_"])
+        explanation = index.explain(asked, id_, filter=options["filter_"])
     write_result(str(explanation))
-    dropped = dropped_words(query, index.analyzer, explanation)
+    text = asked if isinstance(asked, str) else asked.as_text()
+    dropped = dropped_words(text, index.analyzer, explanation)
     if dropped:
         write_result("words of the query that do not count:")
         shown = {one_line(word): reason for word, reason in dropped.items()}

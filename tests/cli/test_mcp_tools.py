@@ -13,7 +13,13 @@ import pytest
 
 from bm25rag import BM25Index
 from bm25rag.cli.mcp.tools import IndexTools
-from bm25rag.errors import BM25Error, CorruptIndexError, LockedError, NotAnIndexError
+from bm25rag.errors import (
+    BM25Error,
+    CorruptIndexError,
+    IncompleteWarning,
+    LockedError,
+    NotAnIndexError,
+)
 from support.environment import ROOT
 
 TEXTS = {
@@ -119,6 +125,26 @@ def test_get_names_what_is_missing(tools: IndexTools) -> None:
     assert content["missing"] == ["plane"]
     assert text.startswith('car\n{"year": 2021')
     assert text.endswith("\n\nNot in the index: plane")
+
+
+def test_parts_leave_documents_out_and_explain_says_which(
+    tools: IndexTools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = {"must": ["sail"], "must_not": ["car"], "phrases": ["on the sea"]}
+    content, _ = tools.call("search", {"query": "red", **parts})
+    assert [hit["id"] for hit in content["hits"]] == ["boat"]
+    content, text = tools.call("search", {"query": "red", "phrases": ["sea on"]})
+    assert text == "No document that may be found has all that is asked for."
+    content, text = tools.call("explain", {"query": "red", "id": "car", **parts})
+    assert [part["passed"] for part in content["parts"]] == [False, False, False]
+    assert "must 'sail': failed, the document lacks 'sail'" in text
+    refuses(tools, "must must be a list of strings", "search", query="red", must=[["a"]])
+    refuses(tools, "phrases must be an iterable of strings", "search", query="red", phrases="a b")
+    refuses(tools, "characters in must_not must", "search", query="a", must_not=["a " * 9999])
+    monkeypatch.setattr("bm25rag.cli.mcp.tools._PATIENCE", 1e-9)
+    with pytest.warns(IncompleteWarning):
+        content, text = tools.call("search", {"query": "red", "phrases": ["on the road"]})
+    assert content["incomplete"] == text.splitlines()[0]
 
 
 def test_explain_says_which_words_do_not_count(tools: IndexTools) -> None:

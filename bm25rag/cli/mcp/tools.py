@@ -10,7 +10,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from bm25rag import BM25Index, Document
+from bm25rag import BM25Index, Document, Query
 from bm25rag.cli.dropped import dropped_words
 from bm25rag.cli.mcp.answers import Answer, part_of, plain, written
 from bm25rag.common.checks import check_count, check_ids, check_sequence
@@ -22,11 +22,14 @@ _MOST_SHOWN = 100_000
 _LONGEST_QUERY = 10_000
 # Characters of all hits of a call together in which the best parts are looked for.
 _MOST_SEARCHED = 1_000_000
-# Seconds that a write waits for another writer.
+# Seconds that a write waits for another writer, and that phrases are looked for in texts.
 _PATIENCE = 5.0
 # Documents whose metadata are looked at for the names of fields, and how many are named.
 _SAMPLE, _FIELDS = 100, 30
 _PLAIN_NAME = re.compile(r"[\w.-]{1,40}")
+
+# What is said where that time was over.
+_INCOMPLETE = "There was no time to look into all texts: other documents may match, too."
 
 _FILTER = """Only documents whose metadata pass. {"lang": "en", "year": {"$gte": 2020}}: all \
 conditions must hold. Operators: $eq $ne $lt $lte $gt $gte $in $nin (lists), $contains (element \
@@ -96,13 +99,20 @@ class IndexTools:
         filter_ = {"type": "object", "description": f"{_FILTER}{fields}"}
         query = {"type": "string", "description": "Words to look for.", "maxLength": _LONGEST_QUERY}
         ids = _array({"type": "string"}, "Ids of documents, as search returns them.", _MOST_IDS)
+        said = {
+            "must": "Words or groups of words of which a document must have all.",
+            "must_not": "Words or groups of words of which a document must not have all.",
+            "phrases": "Words that a document must have in exactly this order, stop words too.",
+        }
+        parts = {name: _array({"type": "string"}, about, _MOST_IDS) for name, about in said.items()}
         reading = [
             Tool(
                 "search",
                 f"{self._about}Search {documents} by their words (BM25, {self._analysis()}) and"
                 " return the best, best first, with id, score, text and metadata. A document is"
                 " found only if it has a word of the query: use words that the answer would"
-                " contain, and synonyms.",
+                " contain, and synonyms. Use must, must_not and phrases only where nothing else"
+                " will do: they leave documents out.",
                 {
                     "query": query,
                     "k": _integer("How many documents at most.", 10, _MOST_HITS),
@@ -110,6 +120,7 @@ class IndexTools:
                     "max_characters": _integer(
                         "Of each text, the part of this length that matches best is shown.", 1000
                     ),
+                    **parts,
                 },
                 self._search,
             ),
@@ -128,7 +139,11 @@ class IndexTools:
                 "explain",
                 "Explain, term by term, why a document has its score for a query, or why it is not"
                 " found; and which words of the query do not count.",
-                {"query": query, "id": {"type": "string", "description": "The document's id."}},
+                {
+                    "query": query,
+                    "id": {"type": "string", "description": "The document's id."},
+                    **parts,
+                },
                 self._explain,
             ),
             Tool(
@@ -206,10 +221,17 @@ class IndexTools:
         k: object = 10,
         filter: object = None,
         max_characters: object = 1000,
+        must: object = (),
+        must_not: object = (),
+        phrases: object = (),
     ) -> Answer:
-        question, length = _query(query), _limited("max_characters", max_characters, _MOST_SHOWN)
-        index = self._index.snapshot()
-        hits = index.search(question, _limited("k", k, _MOST_HITS), _filter(filter))
+        question = _question(query, must, must_not, phrases)
+        length = _limited("max_characters", max_characters, _MOST_SHOWN)
+        limit, index = _limited("k", k, _MOST_HITS), self._index.snapshot()
+        batch = index.search_batch([question], limit, _filter(filter), threads=1)
+        (hits,) = batch.hits()
+        cut = {"incomplete": _INCOMPLETE} if batch.cut else {}
+        note = f"{_INCOMPLETE}\n\n" if batch.cut else ""
         shown, left = [], _MOST_SEARCHED
         for hit in hits:
             left -= len(hit.text or "")
@@ -217,9 +239,11 @@ class IndexTools:
             part = part_of(hit, start, length)
             shown.append({"id": hit.id, "score": hit.score, **part, "spans": spans})
         if not hits:
-            return Answer({"hits": []}, "No document that may be found has a word of the query.")
+            has = "all that is asked for" if must or must_not or phrases else "a word of the query"
+            text = f"{note}No document that may be found has {has}."
+            return Answer({"hits": []} | cut, text)
         headings = (f"{rank}. {hit.id} (score {hit.score:.4g})" for rank, hit in enumerate(hits, 1))
-        return Answer({"hits": shown}, written(headings, shown))
+        return Answer({"hits": shown} | cut, note + written(headings, shown))
 
     def _get(self, ids: object, start: object = 0, max_characters: object = 10_000) -> Answer:
         wanted, first = _ids(ids), check_count("start", start)
@@ -233,10 +257,18 @@ class IndexTools:
             text = f"{text}\n\nNot in the index: {', '.join(missing)}".lstrip()
         return Answer({"documents": shown, "missing": missing}, text)
 
-    def _explain(self, query: object, id: Any) -> Answer:
-        question, index = _query(query), self._index.snapshot()
+    def _explain(
+        self,
+        query: object,
+        id: Any,
+        must: object = (),
+        must_not: object = (),
+        phrases: object = (),
+    ) -> Answer:
+        question = _question(query, must, must_not, phrases)
+        index = self._index.snapshot()
         explanation = index.explain(question, id)
-        ignored = dropped_words(question, index.analyzer, explanation)
+        ignored = dropped_words(question.as_text(), index.analyzer, explanation)
         lines = [str(explanation)]
         lines += (f"{word!r} does not count: {reason}" for word, reason in ignored.items())
         return Answer({**asdict(explanation), "ignored": ignored}, "\n".join(lines))
@@ -323,6 +355,21 @@ def _query(value: object) -> str:
         message = f"query must have at most {_LONGEST_QUERY:,} characters, got {len(value):,}"
         raise ValueError(message)
     return value
+
+
+def _question(query: object, must: object, must_not: object, phrases: object) -> Query:
+    given = {"must": must, "must_not": must_not, "phrases": phrases}
+    parts = {name: _parts(name, value) for name, value in given.items() if value is not None}
+    return Query(_query(query), timeout=_PATIENCE, **parts)
+
+
+def _parts(name: str, value: Any) -> list[str]:
+    parts = list(check_sequence(name, value, "strings"))
+    if not all(isinstance(part, str) for part in parts):
+        message = f"{name} must be a list of strings, got {value!r:.100}"
+        raise TypeError(message)
+    _limited(f"the number of characters in {name}", sum(map(len, parts)), _LONGEST_QUERY)
+    return parts
 
 
 def _filter(value: object) -> dict[str, Any] | None:
