@@ -183,6 +183,8 @@ class Analyzer:
         self._question_terms = _WordTerms(self, question=True)
         self._wanted_terms = _WordTerms(self, question=True, wanted=True)
         self._whole_words = _WordTerms(self, question=False, whole=True)
+        # Those that no search uses now; see ``word_scanner``.
+        self.word_scanners: list[Any] = []
 
     def terms(self, text: str) -> list[str]:
         """Return the terms of a document, in order, repeats included.

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from bm25rag.analysis import Analyzer
+from bm25rag.common.arrays import Bool
 from bm25rag.search.queries import RestrictedTerms, Terms, terms_of
 from bm25rag.search.query import Part, Query
+
+if TYPE_CHECKING:
+    from bm25rag.analysis.word_scanner import ScannedWords
 
 # The kinds of parts, and which of them matches must have.
 KINDS = {"must": True, "phrases": True, "must_not": False, "not_phrases": False}
@@ -65,8 +71,19 @@ class Restriction(NamedTuple):
 
     def fits(self, words: Sequence[str]) -> bool:
         """Whether the words of a text are as required, as far as terms do not say it."""
-        looked_for = (one for one in self.requirements if one.words is not None)
-        return all(one.words.found_in(words) == one.wanted for one in looked_for)  # type: ignore[union-attr]
+        return all(finder.found_in(words) == wanted for finder, wanted in self._finders())
+
+    def fits_each(self, scanned: ScannedWords) -> Bool:
+        """Say the same of some texts."""
+        fit = np.ones(len(scanned.ends), np.bool_)
+        for finder, wanted in self._finders():
+            fit &= finder.found_in_each(scanned) == wanted
+        return fit
+
+    def _finders(self) -> Iterator[tuple[WordsInText, bool]]:
+        for one in self.requirements:
+            if one.words is not None:
+                yield one.words, one.wanted
 
 
 class WordsInText:
@@ -99,6 +116,22 @@ class WordsInText:
         if self.in_a_row:
             return self._joined in joined
         return self._places.keys() <= set(words)
+
+    def found_in_each(self, scanned: ScannedWords) -> Bool:
+        """Say whether each of some texts has them."""
+        found = np.zeros(len(scanned.ends), np.bool_)
+        if self.in_a_row:
+            places, words = scanned.places(self.words[0]), scanned.words
+            for distance, word in enumerate(self.words[1:], 1):
+                places = places[: np.searchsorted(places, len(words) - distance)]
+                places = places[scanned.are(words[places + distance], word)]
+            texts = scanned.texts_at(places)
+            found[texts[texts == scanned.texts_at(places + len(self.words) - 1)]] = True
+            return found
+        counts = np.zeros(len(found), np.int64)
+        for word in self.words:
+            counts[np.unique(scanned.texts_at(scanned.places(word)))] += 1
+        return counts == len(self.words)
 
     def _found(self, words: Sequence[str]) -> bool:
         last, matched, seen = 1 << len(self.words) >> 1, 0, 0

@@ -8,11 +8,12 @@ first, until enough have passed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from time import monotonic
 
 import numpy as np
 
+from bm25rag.analysis.word_scanner import borrow, give_back
 from bm25rag.common.arrays import Bool, Int64, UInt16
 from bm25rag.common.caller import warn
 from bm25rag.errors import IncompleteWarning
@@ -30,6 +31,9 @@ from bm25rag.segments.postings import Postings
 # How many documents are ranked at first where texts are looked at, and how many times more if too
 # few of them pass.
 _FIRST, _GROWTH = 64, 4
+# How many texts are looked at together at first, then twice as many each time, up to so many, and
+# of how many characters.
+_TOGETHER, _MOST_TOGETHER, _CHARACTERS = 16, 256, 1 << 20
 # With so many times more postings than documents left, these are looked up one by one.
 _RARE = 16
 
@@ -72,14 +76,15 @@ def find_restricted(
     else:
         first = max(depth, _FIRST) if within.asks else depth
         ranked = _best_first(snapshot, terms, within.masks, wanted.min_score, first)
-    end = None if restriction.query.timeout is None else monotonic() + restriction.query.timeout
-    for row, score in ranked:
-        if within.passes(*whole.locate(row)):
+    timeout = restriction.query.timeout
+    end = None if timeout is None or not within.asks else monotonic() + timeout
+    for row, score, fits in within.looked_at(ranked, max(depth, _TOGETHER)):
+        if fits and within.is_asked(*whole.locate(row)):
             rows.append(row)
             scores.append(score)
             if len(rows) == depth:
                 break
-        if end is not None and within.asks and monotonic() > end:
+        if end is not None and monotonic() > end:
             asked.cut = True
             warn(OVER, IncompleteWarning)
             break
@@ -98,11 +103,42 @@ class _Within:
 
     def passes(self, segment_index: int, number: int) -> bool:
         """Whether a document passes that the masks allow."""
-        if self._asks_texts:
-            words = self._whole.analyzer.whole_words(_text(self._whole, segment_index, number))
-            if not self._restriction.fits(words):
-                return False
+        texts = [_text(self._whole, segment_index, number)] if self._asks_texts else []
+        return all(self._fit(texts)) and self.is_asked(segment_index, number)
+
+    def is_asked(self, segment_index: int, number: int) -> bool:
+        """Whether a document passes what must be asked about each."""
         return self._whole.passes(segment_index, number, self._asked)
+
+    def looked_at(
+        self, ranked: Iterator[tuple[int, float]], size: int
+    ) -> Iterator[tuple[int, float, bool]]:
+        """Yield documents with whether their texts fit, of which some are looked at together."""
+        while True:
+            batch, texts, length = [], [], 0
+            for row, score in islice(ranked, min(size, _MOST_TOGETHER)):
+                batch.append((row, score))
+                if self._asks_texts:
+                    texts.append(_text(self._whole, *self._whole.locate(row)))
+                    length += len(texts[-1])
+                    if length > _CHARACTERS:
+                        break
+            if not batch:
+                return
+            fit = self._fit(texts) if self._asks_texts else repeat(True)
+            for (row, score), fits in zip(batch, fit, strict=False):
+                yield row, score, fits
+            size *= 2
+
+    def _fit(self, texts: Sequence[str]) -> Sequence[bool]:
+        """Say of each text whether it fits."""
+        analyzer = self._whole.analyzer
+        scanner = borrow(analyzer) if len(texts) > 1 else None
+        if scanner is None:
+            return [self._restriction.fits(analyzer.whole_words(text)) for text in texts]
+        fit: list[bool] = self._restriction.fits_each(scanner.scan(texts)).tolist()
+        give_back(analyzer, scanner)  # after an error it is not used again
+        return fit
 
 
 def _text(snapshot: Snapshot, segment_index: int, number: int) -> str:
