@@ -64,20 +64,17 @@ def find_restricted(
     ValueError
         If a text that must be looked at is not stored.
     """
-    rows: list[int] = []
-    scores: list[float] = []
     restriction, depth = asked.restriction, wanted.depth
-    if not min(depth, snapshot.count):
-        return rows, scores
     within = _Within(whole, restriction, wanted.filter)
-    ranked: Iterator[tuple[int, float]]
-    if snapshot is whole and restriction.demands and not restriction.required:
-        ranked = _all_by_score(snapshot, terms, within.masks, wanted.min_score)
-    else:
-        first = max(depth, _FIRST) if within.asks else depth
-        ranked = _best_first(snapshot, terms, within.masks, wanted.min_score, first)
+    needs_terms = snapshot is not whole or restriction.required or not restriction.demands
+    if not min(depth, snapshot.count) or (needs_terms and not within.asks):
+        rows, scores = ranking.rank_one(snapshot, terms, depth, within.masks, wanted.min_score)
+        return rows[wanted.offset :], scores[wanted.offset :]
+    page = snapshot, terms, within.masks, wanted.min_score
+    ranked = _best_first(*page, max(depth, _FIRST)) if needs_terms else _all_by_score(*page)
+    rows, scores = [], []
     timeout = restriction.query.timeout
-    end = None if timeout is None or not within.asks else monotonic() + timeout
+    end = None if timeout is None else monotonic() + timeout
     for row, score, fits in within.looked_at(ranked, max(depth, _TOGETHER)):
         if fits and within.is_asked(*whole.locate(row)):
             rows.append(row)
