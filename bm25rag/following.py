@@ -21,7 +21,7 @@ from bm25rag.common.checks import check_real
 from bm25rag.common.urls import is_url, local_path
 from bm25rag.errors import NotAnIndexError, TokenizerRequiredError
 from bm25rag.index import BM25Index
-from bm25rag.live.lock import WriteLock
+from bm25rag.live.write_lock import WriteLock
 from bm25rag.scoring.variants import DeltaOn, VariantName
 from bm25rag.storage.state import check_settings
 
@@ -39,21 +39,13 @@ class SharedIndex:
         self.current = index.snapshot()
 
     @contextmanager
-    def writing(self, timeout: float = 60.0, delay: float = 0.0) -> Iterator[BM25Index]:
+    def writing(self) -> Iterator[BM25Index]:
         """Give the index to one writer, then show the result to readers.
 
-        Parameters
-        ----------
-        timeout, delay
-            As in ``FollowedFolder.writing``; they do nothing here.
+        The writers wait for one another. An error leaves the index as it was.
         """
-        with self._lock.taken():
-            before = self._index._live.state
-            try:
-                yield self._index
-            except BaseException:
-                self._index._live.state = before
-                raise
+        with self._lock.taken(), self._index._live.all_or_nothing():
+            yield self._index
             self.current = self._index.snapshot()
 
     def commit(self) -> None:
@@ -76,23 +68,25 @@ class FollowedFolder:
     def _open(self, analyzer: Analyzer | None, parameters: dict[str, Any], timeout: float) -> None:
         """Read the last commit, of a new empty index if there is none."""
         try:
-            self._reader = self._open_reader(analyzer)
+            self._catch_up(analyzer)
         except NotAnIndexError:
             if is_url(self._path):
                 raise
             settings = {"analyzer": analyzer, "timeout": min(timeout, TIMEOUT_MAX), **parameters}
             BM25Index.open(self._path, mode="a", **settings).close()
-            self._reader = self._open_reader(analyzer)
+            self._catch_up(analyzer)
 
-    def _open_reader(self, analyzer: Analyzer | None) -> BM25Index:
+    def _catch_up(self, analyzer: Analyzer | None) -> None:
+        # The first tokenizer stays: those who share an index cannot differ in it.
+        if self._reader is not None:
+            self._reader.refresh()
+            return
         try:
-            return BM25Index.open(self._path)
+            self._reader = BM25Index.open(self._path)
         except TokenizerRequiredError:
-            # The first one stays: those who share an index cannot differ in it.
-            known = analyzer if self._reader is None else self._reader.analyzer
-            if known is None or known.tokenizer is None:
+            if analyzer is None or analyzer.tokenizer is None:
                 raise
-            return BM25Index.open(self._path, tokenizer=known.tokenizer)
+            self._reader = BM25Index.open(self._path, tokenizer=analyzer.tokenizer)
 
     @property
     def current(self) -> BM25Index:
@@ -143,17 +137,16 @@ class FollowedFolder:
         with self._lock.taken():
             if self._writer is None:
                 self._writer = self._open_writer(timeout)
-            writer, before = self._writer, self._writer._live.state
+            writer = self._writer
             try:
-                yield writer
-                if not delay:
-                    writer.commit()
+                with writer._live.all_or_nothing():
+                    yield writer
+                    if not delay:
+                        writer.commit()
             except BaseException:
                 if self._shown is None:
                     writer.rollback()
                     self._end(writer)
-                else:  # what was shown before stays
-                    writer._live.state = before
                 raise
             if delay:
                 self._put_off(writer, delay)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -30,6 +31,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     An id that holds an address would be another one in each worker, which then run nothing.
     """
+    gc.freeze()  # what is there stays: gc.collect() in a test took a quarter of a second
     for item in items:
         assert " at 0x" not in item.nodeid, f"give the parameters of {item.nodeid} other ids"
     if os.environ.get("BM25RAG_KERNELS") == "numpy":
@@ -79,3 +81,11 @@ def _without_flushes() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.fsync", lambda _: None)
         yield
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a few documents make a part of a build, and a few terms a step of its merge."""
+    monkeypatch.setattr("bm25rag.additions.CHUNK", 60)
+    monkeypatch.setattr("bm25rag.building.gathering.part_room", lambda *_: 1)
+    monkeypatch.setattr("bm25rag.building.final_merge.merge_room", lambda _: 3000)

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 from bm25rag.common.urls import local_path
 from bm25rag.errors import NotAnIndexError
+from bm25rag.storage.folder_lock import folder_to_fill, lock_folder
 from bm25rag.storage.manifest import (
     BUILDING,
     LOCK,
-    folder_to_fill,
     is_ours,
     is_sharded,
-    lock,
     manifest_path,
     read_manifest,
 )
@@ -61,7 +60,7 @@ def locked_to_build(folder: str | os.PathLike[str]) -> Iterator[tuple[str, BaseF
     path = local_path(folder)
     check_new(path)
     with folder_to_fill(path):
-        held = lock(path)
+        held = lock_folder(path)
         try:
             check_new(path)
             yield path, held

@@ -53,6 +53,9 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
     "--timeout", default=600.0, show_default=True, type=_POSITIVE, help="Seconds for each system."
 )
 @click.option("--prices", metavar="FILE", type=PATH, help="A JSON table of rentable machines.")
+@click.option(
+    "--beside", metavar="FILE", type=PATH, help="Published rows, as JSON, shown beside the others."
+)
 def bench_command(
     collection: str,
     output: Path,

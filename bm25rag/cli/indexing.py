@@ -27,7 +27,8 @@ from bm25rag.cli.sources import SKIPPED, Sources
 from bm25rag.cli.terminal import counted, one_line, write_message
 from bm25rag.common.urls import is_url
 from bm25rag.index import OnDuplicate
-from bm25rag.storage.manifest import BUILDING, MANIFEST, SHARDED, check_target
+from bm25rag.storage.folder_lock import check_target
+from bm25rag.storage.manifest import BUILDING, MANIFEST, SHARDED
 from bm25rag.storage.remote import RemoteStore
 from bm25rag.storage.remote_writer import check_remote_target
 

@@ -34,8 +34,9 @@ from bm25rag.readers import FORMATS, PASSAGE_SIZE, Fields, size_limit
 from bm25rag.readers.records import Records
 from bm25rag.scoring.variants import DeltaOn, VariantName
 from bm25rag.sharded.manifest import commit_folder
+from bm25rag.storage.folder_lock import lock_folder
 from bm25rag.storage.fs import make_folder
-from bm25rag.storage.manifest import BUILDING, lock
+from bm25rag.storage.manifest import BUILDING
 from bm25rag.storage.state import State, check_extra
 
 __all__ = ["build", "build_dataset"]
@@ -251,7 +252,7 @@ def _build(
     ray, folder, count = start(), plan.folder, len(plan.shards)
     partitions = min(count, _PARTITIONS)
     make_folder(folder)
-    held = lock(folder)
+    held = lock_folder(folder)
     try:
         check_new(folder)
         receipts = build_shards(ray)

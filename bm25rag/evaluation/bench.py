@@ -29,6 +29,7 @@ from bm25rag.evaluation.cost import (
 )
 from bm25rag.evaluation.measures import Evaluator
 from bm25rag.evaluation.processes import FailedError, MissingError, Process
+from bm25rag.evaluation.published import read_published
 from bm25rag.evaluation.retrievers import ranks
 from bm25rag.evaluation.systems import SYSTEMS
 from bm25rag.evaluation.timing import machine, percentile
@@ -60,6 +61,7 @@ def benchmark(
     warmup: int = 20,
     timeout: float = 600.0,
     prices: Sequence[Instance] = PRICES,
+    beside: str | PathLike[str] | None = None,
     log: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
     """Measure systems, or continue where an earlier call was interrupted.
@@ -87,20 +89,23 @@ def benchmark(
         Seconds for each system.
     prices
         The machines that can be rented.
+    beside
+        A file of published rows, see ``read_published``, which the report shows as such.
     log
         Called with one line for each system.
 
     Returns
     -------
     report
-        ``setting``, ``machine``, ``prices``, ``notes`` and ``rows``, JSON values; see
+        ``setting``, ``machine``, ``prices``, ``notes``, ``beside`` and ``rows``, JSON values; see
         ``bm25rag.evaluation.report``.
 
     Raises
     ------
     ValueError
-        If the folder holds results from a different machine or setting.
+        If the folder holds results from a different machine or setting, or ``beside`` is wrong.
     """
+    published = None if beside is None else read_published(beside, measures[0])
     loaded = load_collection(collection, split)
     evaluator = Evaluator(loaded.qrels, measures)
     known, digest = _known(loaded)
@@ -151,6 +156,7 @@ def benchmark(
         "machine": machine(),
         "prices": PRICES_OF if prices is PRICES else "your own",
         "notes": _notes(loaded, known),
+        "beside": published,
         "rows": rows,
     }
 

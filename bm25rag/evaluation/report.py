@@ -23,12 +23,13 @@ def dynascores(report: dict[str, Any], weights: dict[str, float] | None = None) 
     scores
         By system, best first; nothing where no two systems differ in accuracy. A system whose
         cost is not known has no score, nor has one whose accuracy or latency is no number. If no
-        cost is known, accuracy and latency alone count.
+        cost is known, accuracy and latency alone count. Published rows are scored with the others,
+        by the rates of the publication if it has any.
     """
     measure = report["setting"]["measures"][0]
     known = [
         row
-        for row in measured(report)
+        for row in _shown(report)
         if math.isfinite(row["measures"][measure]) and math.isfinite(row["latency"]["mean"])
     ]
     priced = [row for row in known if row["cost"] is not None and math.isfinite(row["cost"])]
@@ -46,7 +47,8 @@ def dynascores(report: dict[str, Any], weights: dict[str, float] | None = None) 
         given.pop("cost", None)
     total = sum(given.values())
     try:
-        return dynascore(table, {name: one / total for name, one in given.items()}).scores
+        shares = {name: one / total for name, one in given.items()}
+        return dynascore(table, shares, rates=(report.get("beside") or {}).get("rates")).scores
     except (ValueError, ZeroDivisionError):
         return {}
 
@@ -76,12 +78,28 @@ def about(report: dict[str, Any]) -> list[str]:
     engines = {f"{name.split()[0]} {version}": None for name, version in versions.items()}
     if engines:
         said.append(f"Versions: {', '.join(engines)}.")
+    if beside := report.get("beside"):
+        said.append(f"Published, not measured here: {_names(beside['rows'])} ({beside['source']}).")
+        if rates := beside["rates"]:
+            said.append(
+                f"Dynascores have the rates of that publication: a point of accuracy costs "
+                f"{rates['latency']:g} ms or {rates['cost']:g} dollars for a million queries."
+            )
     return [*said, *(f"Note: {note}." for note in report["notes"])]
+
+
+def _names(rows: list[dict[str, Any]]) -> str:
+    return ", ".join(row["system"] for row in rows)
 
 
 def measured(report: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the rows of the systems that could be measured."""
     return [row for row in report["rows"] if "error" not in row]
+
+
+def _shown(report: dict[str, Any]) -> list[dict[str, Any]]:
+    published = report.get("beside") or {"rows": []}
+    return [*measured(report), *published["rows"]]
 
 
 def to_markdown(report: dict[str, Any]) -> str:
@@ -91,19 +109,19 @@ def to_markdown(report: dict[str, Any]) -> str:
     heads = ["system", "Dynascore", *measures, "mean ms", "trials", "median", "p95", "p99"]
     heads += ["queries/s", "peak MiB", "resident MiB", "disk MiB", "build s", "cold start s"]
     heads += ["$ a million", "in batches"]
-    rows = sorted(measured(report), key=lambda row: -scores.get(row["system"], -math.inf))
+    rows = sorted(_shown(report), key=lambda row: -scores.get(row["system"], -math.inf))
     lines = ["| " + " | ".join(heads) + " |", "|---" + "|---:" * (len(heads) - 1) + "|"]
     for row in rows:
         time = row["latency"]
         cells = [
             _number(scores.get(row["system"])),
-            *(_number(row["measures"][name]) for name in measures),
+            *(_number(row["measures"].get(name)) for name in measures),
             _number(time["mean"]),
-            f"{_number(time['least_trial'])} to {_number(time['largest_trial'])}",
-            *(_number(time[name]) for name in ("median", "p95", "p99")),
-            _number(max(row["throughput"].values())),
-            *(_number(row[name], 1 << 20) for name in ("peak", "resident", "disk")),
-            *(_number(row[name]) for name in _PLAIN),
+            " to ".join(_number(time[name]) for name in _TRIALS if name in time),
+            *(_number(time.get(name)) for name in ("median", "p95", "p99")),
+            _number(max(row.get("throughput", {}).values(), default=None)),
+            *(_number(row.get(name), 1 << 20) for name in ("peak", "resident", "disk")),
+            *(_number(row.get(name)) for name in _PLAIN),
         ]
         lines.append(f"| {_cell(row['system'])} | {' | '.join(cells)} |")
     for row in report["rows"]:
@@ -113,6 +131,7 @@ def to_markdown(report: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+_TRIALS = ("least_trial", "largest_trial")
 _PLAIN = ("build_seconds", "cold_start", "cost", "cost_in_batches")
 
 

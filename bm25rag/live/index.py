@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from os import PathLike
 from sys import is_finalizing
@@ -15,7 +16,7 @@ from bm25rag.common.checks import check_choice, check_count, check_sequence
 from bm25rag.common.gil import note_read, others_read, releasing_gil
 from bm25rag.errors import MetadataError, ReadOnlyError, StorageError, UncommittedWarning
 from bm25rag.kernels.backend import cores
-from bm25rag.live.lock import WriteLock
+from bm25rag.live.write_lock import WriteLock
 from bm25rag.scoring.variants import Parameters
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.view import SegmentView
@@ -176,6 +177,16 @@ class LiveIndex:
                 )
         return changed
 
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Undo the writes within if there is an error; who calls this keeps other writers out."""
+        before = self.state
+        try:
+            yield
+        except BaseException:
+            self.state = before
+            raise
+
     def maintain(self) -> None:
         """Merge what writes have left unmerged; see ``BM25Index.maintain``."""
         from bm25rag.merging.policy import plan
@@ -194,22 +205,22 @@ class LiveIndex:
         lock = self._lock
         with lock.taken():
             self._changeable()  # who may not write is told at once, without waiting below
-        with lock.merging:
+        with lock.merge_lock:
             try:
                 with lock.taken():
                     together = self.attachment.group(self._changeable().views)
                     chosen = [some for views in together for some in choose(views)]
-                    lock.held = {view.segment for views in chosen for view in views}
+                    lock.merging = {view.segment for views in chosen for view in views}
                 for views in chosen:
                     merged = merge_segments(views)
                     self.attachment.replace(views, merged)
                     with lock.taken():
                         snapshot = self._changeable()
-                        lock.held -= {view.segment for view in views}
+                        lock.merging -= {view.segment for view in views}
                         if (carried := carry(merged, views, snapshot.views)) is not None:
                             self._install(carried)
             finally:
-                lock.held = set()
+                lock.merging = set()
 
     def _changeable(self) -> Snapshot:
         """Return what to change, while the lock is held; raise if that is not allowed."""
@@ -223,7 +234,7 @@ class LiveIndex:
         from bm25rag.merging.policy import tidy
 
         before = self.state.snapshot
-        merge_some = partial(tidy, held=self._lock.held)
+        merge_some = partial(tidy, held=self._lock.merging)
         tidied = self.attachment.tidy(list(views), merge_some)
         snapshot = Snapshot(tidied, before.parameters, before.analyzer)
         self.state = self.state._replace(snapshot=snapshot, **changes)

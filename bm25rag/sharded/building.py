@@ -35,11 +35,11 @@ from bm25rag.sharded.statistics import (
     statistics_id,
     write_statistics,
 )
+from bm25rag.storage.folder_lock import lock_folder
 from bm25rag.storage.fs import flush_folder, make_folder
 from bm25rag.storage.manifest import (
     BUILDING,
     clean,
-    lock,
     manifest_path,
     read_manifest,
     replace_manifest,
@@ -89,7 +89,7 @@ def write_shards(state: State, folder: str, edges: Sequence[int], plan: Plan) ->
             continue
         remove(target)
         make_folder(target)
-        held = lock(target)
+        held = lock_folder(target)
         try:
             views = _between(state.views, first, last)
             building = os.path.join(folder, BUILDING)

@@ -42,10 +42,11 @@ from bm25rag.sharded.statistics import (
 from bm25rag.storage.array_file import FileRecord
 from bm25rag.storage.attachment import MergeSome
 from bm25rag.storage.file_identity import FileMark
+from bm25rag.storage.folder_lock import lock_folder
 from bm25rag.storage.folder_reader import FolderReader
 from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.fs import flush_folder, new_file
-from bm25rag.storage.manifest import SHARDED, Manifest, lock
+from bm25rag.storage.manifest import SHARDED, Manifest
 from bm25rag.storage.saved_copy import SavedCopy, files_of
 from bm25rag.storage.segment_files import read_index, write_commit
 from bm25rag.storage.state import State, check_analyzer, check_counts, parse_settings
@@ -223,7 +224,7 @@ class ShardedWriter(FolderWriter):
     ) -> ShardedWriter:
         """Take the lock of a folder that holds a sharded index; ``empty`` makes none."""
         read_sharded(folder, writing=True)
-        return cls(folder, lock(folder, timeout))
+        return cls(folder, lock_folder(folder, timeout))
 
     def take_over(self, reader: FolderReader, state: State) -> None:
         """Start from what has been read of the folder while it was locked."""

@@ -12,16 +12,9 @@ from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
 from bm25rag.storage.array_file import FileRecord
 from bm25rag.storage.attachment import Attachment
+from bm25rag.storage.folder_lock import check_target, folder_to_fill, lock_folder
 from bm25rag.storage.fs import flush_folder
-from bm25rag.storage.manifest import (
-    Manifest,
-    check_target,
-    clean,
-    folder_to_fill,
-    lock,
-    manifest_path,
-    read_manifest,
-)
+from bm25rag.storage.manifest import Manifest, clean, manifest_path, read_manifest
 from bm25rag.storage.saved_copy import SavedCopy, files_of
 from bm25rag.storage.segment_files import write_commit
 from bm25rag.storage.state import State, parse_settings
@@ -40,7 +33,7 @@ class FolderWriter(Attachment):
 
     def __init__(self, folder: str, held: BaseFileLock) -> None:
         self._folder = folder
-        self._held = held
+        self._file_lock = held
         self._process = os.getpid()
         self._manifest = Manifest(0, {}, (), ())
         self._state: State | None = None
@@ -49,17 +42,17 @@ class FolderWriter(Attachment):
     def lock(
         cls, folder: str, timeout: float, empty: Callable[[], State] | None = None
     ) -> FolderWriter:
-        """Take the lock of a folder that holds an index, or, with ``empty``, gets an empty one."""
+        """Take the lock of an index; with ``empty``, make the index first if there is none."""
         try:
             read_manifest(folder, writing=True)
-            return cls(folder, lock(folder, timeout))
+            return cls(folder, lock_folder(folder, timeout))
         except NotAnIndexError:
             if empty is None:
                 raise
         check_target(folder)
         state = empty()  # raises what is wrong with it before the folder is made
         with folder_to_fill(folder):
-            writer = cls(folder, lock(folder, timeout))
+            writer = cls(folder, lock_folder(folder, timeout))
             try:
                 check_target(folder)
                 if not os.path.exists(manifest_path(folder)):  # or another process was faster
@@ -76,7 +69,7 @@ class FolderWriter(Attachment):
         """Save a state in a folder; files that ``saved`` has there are not written again."""
         check_target(folder)
         with folder_to_fill(folder):
-            return cls(folder, lock(folder))._fill(state, overwrite, saved)
+            return cls(folder, lock_folder(folder))._fill(state, overwrite, saved)
 
     def _fill(self, state: State, overwrite: bool, saved: SavedCopy | None) -> SavedCopy:
         folder, known = self._folder, dict[Segment | Changes, FileRecord]()
@@ -148,4 +141,4 @@ class FolderWriter(Attachment):
     def close(self) -> None:
         """Give up the lock."""
         if self.ours:
-            self._held.release()
+            self._file_lock.release()

@@ -1,4 +1,4 @@
-"""The folder of a saved index: its lock, and the manifest that names the files of a commit.
+"""The manifest of a folder, which names the files of a commit.
 
 A reader of the manifest sees one whole commit; files that it does not name are leftovers.
 It is replaced in one step, after everything that it names is on disk.
@@ -9,22 +9,20 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from bm25rag.common.patterns import late_pattern
 from bm25rag.common.strings import text_of, utf8
 from bm25rag.common.version import __version__
-from bm25rag.errors import CorruptIndexError, FormatVersionError, LockedError, NotAnIndexError
-from bm25rag.forks import importing
-from bm25rag.storage.array_file import UNREADABLE, FileRecord, check_regular, open_regular
-from bm25rag.storage.fs import make_folder, new_file
+from bm25rag.errors import CorruptIndexError, FormatVersionError, NotAnIndexError
+from bm25rag.storage.array_file import UNREADABLE, FileRecord, open_regular
+from bm25rag.storage.fs import new_file
 
 if TYPE_CHECKING:
-    from filelock import BaseFileLock
+    pass
 
 VERSION = 1
 # What a folder may need beyond this version that we know; see "Later versions" in docs/format.md.
@@ -112,7 +110,7 @@ def read_sealed(
             data = file.read(min(os.fstat(file.fileno()).st_size, LARGEST_MANIFEST))
     except (FileNotFoundError, NotADirectoryError):
         if os.path.exists(os.path.join(folder, BUILDING)):
-            raise NotAnIndexError(_unfinished(folder)) from None
+            raise NotAnIndexError(unfinished(folder)) from None
         raise NotAnIndexError(f"{folder} holds no bm25rag index: there is no {name}") from None
     except OSError as error:
         if error.errno != errno.ELOOP:
@@ -121,7 +119,8 @@ def read_sealed(
     return parse_sealed(path, data, format, parse, writing=writing)
 
 
-def _unfinished(folder: str) -> str:
+def unfinished(folder: str) -> str:
+    """Return what to say of a folder in which a build has not ended."""
     return f"the build in {folder} has not ended: call build again with its arguments"
 
 
@@ -209,54 +208,6 @@ def natural(number: object) -> int:
     return number
 
 
-def check_target(folder: str) -> None:
-    """Refuse a folder that holds something else, or an index that cannot be changed.
-
-    It raises ``NotAnIndexError`` for a file, and for a folder that is neither empty nor an index;
-    ``FormatVersionError``; and ``CorruptIndexError`` for a damaged manifest, since the texts might
-    still be recovered.
-    """
-    if os.path.islink(folder) and not os.path.exists(folder):
-        raise NotAnIndexError(f"{folder} is a link to itself; name another folder")
-    if not os.path.exists(folder):
-        return
-    if not os.path.isdir(folder):
-        raise NotAnIndexError(f"{folder} is a file; choose a folder")
-    names = os.listdir(folder)
-    if MANIFEST in names:
-        read_manifest(folder, writing=True)
-    elif BUILDING in names:
-        raise NotAnIndexError(_unfinished(folder))
-    elif any(name != LOCK and not is_ours(name) for name in names):
-        raise NotAnIndexError(
-            f"{folder} is not empty and holds no bm25rag index; choose another folder"
-        )
-
-
-def lock(folder: str, timeout: float = 0.0) -> BaseFileLock:
-    """Take the writer's lock of a folder; it is released when the process ends, if not before.
-
-    If another writer still holds it after ``timeout`` seconds, ``LockedError`` is raised; if it is
-    a folder or a link, ``CorruptIndexError``.
-    """
-    with importing:  # only for writers
-        from filelock import FileLock, Timeout
-
-    path = os.path.join(folder, LOCK)
-    check_regular(path, links=False)  # a lock behind a link is not this folder's
-    held = FileLock(path, timeout=timeout, thread_local=False)
-    try:
-        held.acquire()
-    except FileNotFoundError:
-        raise NotAnIndexError(f"{folder} is gone; it was there a moment ago") from None
-    except Timeout:
-        waited = f" after {timeout:g} seconds" if timeout else ""
-        raise LockedError(
-            f"another writer still has {folder} open{waited}; close it first"
-        ) from None
-    return held
-
-
 def is_ours(name: str) -> bool:
     """Whether a file of this name is one that a commit writes, beside its manifest."""
     return _OURS.fullmatch(name) is not None
@@ -335,32 +286,3 @@ def _check_readable(path: str, counts: Sequence[int], data: bytes) -> None:
 def record_entry(record: FileRecord) -> dict[str, Any]:
     """Return what a manifest says about a file."""
     return {"file": record.name, "size": record.size, "checksum": record.checksum}
-
-
-# What a folder has before anything is in it; a manifest and a plan are those of a build in it.
-_EMPTY = {"lock", "manifest.json", "plan.json"}
-
-
-@contextmanager
-def folder_to_fill(folder: str) -> Iterator[None]:
-    """Make a folder, unless it exists; if nothing gets into a new one, remove it again."""
-    made = make_folder(folder)
-    try:
-        yield
-    except BaseException:
-        if made:
-            with suppress(OSError):  # of which LockedError is one: another process fills it
-                _remove_empty(folder, made[1:])
-        raise
-
-
-def _remove_empty(folder: str, parents: list[str]) -> None:
-    held = lock(folder)
-    try:
-        files = [files for _, _, files in os.walk(folder)]  # its own first
-        if set().union(*files) <= _EMPTY and "manifest.json" not in files[0]:
-            shutil.rmtree(folder)
-            for path in parents:
-                os.rmdir(path)
-    finally:
-        held.release()

@@ -17,8 +17,9 @@ from typing import Any, ClassVar
 from bm25rag.common.strings import utf8
 from bm25rag.errors import CorruptIndexError, NotAnIndexError, RemoteError
 from bm25rag.storage.array_file import ArraysFile, FileRecord
+from bm25rag.storage.folder_lock import lock_folder
 from bm25rag.storage.fs import flush_folder, make_folder, new_file
-from bm25rag.storage.manifest import LOCK, MANIFEST, SHARDED, lock, parse_manifest
+from bm25rag.storage.manifest import LOCK, MANIFEST, SHARDED, parse_manifest
 from bm25rag.storage.remote import RemoteStore, cache_root
 
 _ATTEMPTS = 5
@@ -64,7 +65,7 @@ class Mirror:
         make_folder(os.path.dirname(self.folder))
         with suppress(FileExistsError):
             os.mkdir(self.folder, 0o700)  # the store may keep from others what is in it
-        held = lock(self.folder, -1)  # another process may be downloading
+        held = lock_folder(self.folder, -1)  # another process may be downloading
         try:
             self._sync()
             yield

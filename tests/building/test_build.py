@@ -23,16 +23,12 @@ from bm25rag.errors import (
     MetadataError,
     NotAnIndexError,
 )
-from support.building import documents, segment_in_memory, segment_of
+from support.building import contents, documents, segment_in_memory, segment_of
 from support.killing import Killed, killed_at
 
-
-@pytest.fixture(autouse=True)
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a few documents make a part, and a few terms a step of the merge."""
-    monkeypatch.setattr("bm25rag.additions.CHUNK", 60)
-    monkeypatch.setattr("bm25rag.building.gathering.part_room", lambda *_: 1)
-    monkeypatch.setattr("bm25rag.building.final_merge.merge_room", lambda _: 3000)
+pytestmark = pytest.mark.usefixtures("small_parts")
+# A plain index, and one in shards.
+both = pytest.mark.parametrize("shards", [None, 3])
 
 
 def test_the_folder_holds_the_index_alone(tmp_path: Path) -> None:
@@ -50,7 +46,8 @@ def test_the_folder_holds_the_index_alone(tmp_path: Path) -> None:
     assert index.search("more")[0].id == "0"
 
 
-def test_documents_are_read_one_part_ahead_at_most(tmp_path: Path) -> None:
+@both
+def test_documents_are_read_one_part_ahead_at_most(tmp_path: Path, shards: int | None) -> None:
     """So a corpus larger than memory can be indexed."""
     read, most = 0, 0
 
@@ -62,7 +59,7 @@ def test_documents_are_read_one_part_ahead_at_most(tmp_path: Path) -> None:
                 most = max(most, read - BM25Index.open(folder).extra["read"])
             yield document
 
-    BM25Index.build(watching(), tmp_path / "it")
+    BM25Index.build(watching(), tmp_path / "it", shards=shards)
     assert read == 40
     assert most <= 10
 
@@ -120,16 +117,16 @@ def test_long_values_of_a_field_are_merged_few_at_a_time(
     assert segment_of(tmp_path / "it") == segment_in_memory(tmp_path / "memory", given, {}, {})
 
 
-def test_ids_that_occur_again_are_refused_when_they_are_read(tmp_path: Path) -> None:
-    given = [*documents(), Document("d3", "again")]
-    with pytest.raises(DuplicateIdError, match="the id 'd3' is in the index already"):
-        BM25Index.build(given, tmp_path / "it")
-    with pytest.raises(NotAnIndexError, match="has not ended: call build again"):
-        BM25Index.open(tmp_path / "it")
-    with pytest.raises(ValueError, match="settings are not those"):
-        BM25Index.build(given, tmp_path / "it", on_duplicate="skip")
-    shutil.rmtree(tmp_path / "it")
-    assert len(BM25Index.build(given, tmp_path / "it", on_duplicate="skip")) == 40
+@pytest.mark.parametrize("on_duplicate", ["skip", "replace"])
+@both
+def test_ids_that_occur_again_are_treated_as_in_memory(
+    tmp_path: Path, shards: int | None, on_duplicate: Any
+) -> None:
+    twice = [*documents(), Document("d3", "another"), *documents(9), Document("d3", "last")]
+    memory = BM25Index()
+    memory.add_documents(twice, on_duplicate=on_duplicate)
+    index = BM25Index.build(iter(twice), tmp_path / "it", shards=shards, on_duplicate=on_duplicate)
+    assert index.get(index.ids()) == memory.get(memory.ids())
 
 
 def test_a_tokenizer_is_kept(tmp_path: Path) -> None:
@@ -171,31 +168,58 @@ def test_sizes_are_read_as_people_write_them(text: str | int, size: int | None) 
         ({"memory": "10MB"}, ValueError, "memory must be 256MiB or more, got '10MB'"),
         ({"memory": 1e9}, TypeError, "memory must be a size like"),
         ({"memory": True}, TypeError, "memory must be a size like"),
+        ({"shards": 0}, ValueError, "shards must be an integer >= 1, got 0"),
+        ({"shards": -3}, ValueError, "shards must be an integer >= 1, got -3"),
+        ({"shards": 2.0}, TypeError, "shards must be an integer >= 1, got 2.0"),
+        ({"shards": True}, TypeError, "shards must be an integer >= 1, got True"),
         ({"documents": "text"}, TypeError, "documents must be an iterable"),
+        ({"documents": 3}, TypeError, "documents must be an iterable"),
         ({"on_duplicate": "drop"}, ValueError, "on_duplicate must be one of"),
         ({"threads": 0}, ValueError, "threads must be an integer >= 1"),
         ({"store_text": 1}, TypeError, "store_text must be True or False"),
         ({"extra": {1: object()}}, ValueError, "extra must be a dict of JSON values"),
         ({"variant": "bm26"}, ValueError, "variant must be one of"),
+        ({"k2": 1}, TypeError, "k2"),
     ],
 )
+@both
 def test_wrong_arguments_are_refused_before_anything_is_written(
-    tmp_path: Path, change: dict[str, Any], error: type[Exception], message: str
+    tmp_path: Path,
+    shards: int | None,
+    change: dict[str, Any],
+    error: type[Exception],
+    message: str,
 ) -> None:
+    given = {"documents": documents(), "folder": tmp_path / "it", "shards": shards} | change
     with pytest.raises(error, match=message):
-        BM25Index.build(**{"documents": documents(), "folder": tmp_path / "it"} | change)
+        BM25Index.build(**given)
     assert not (tmp_path / "it").exists()
 
 
-def test_a_wrong_document_is_named_by_its_row(tmp_path: Path) -> None:
-    wrong = Document("x", "t", {"a": object()})
-    with pytest.raises(MetadataError, match=r"documents\[40\]: metadata of"):
-        BM25Index.build([*documents(), wrong], tmp_path / "it")
-    index = BM25Index.build([*documents(), Document("x", "right")], tmp_path / "it")
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        ("text", TypeError, r"documents\[40\] must be a bm25rag.Document, got 'text'"),
+        (Document("x", None), ValueError, r"documents\[40\] \('x'\) has no text"),
+        (Document("d3", "again"), DuplicateIdError, "the id 'd3' is in the index already"),
+        (Document("x", "t", {"a": object()}), MetadataError, r"documents\[40\]: metadata of"),
+    ],
+)
+@both
+def test_a_wrong_document_is_named_by_its_row(
+    tmp_path: Path, shards: int | None, wrong: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        BM25Index.build([*documents(), wrong], tmp_path / "it", shards=shards)
+    with pytest.raises(NotAnIndexError, match="has not ended: call build again"):
+        BM25Index.open(tmp_path / "it")
+    index = BM25Index.build([*documents(), Document("x", "right")], tmp_path / "it", shards=shards)
     assert index.search("right")[0].id == "x"
 
 
-def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
+@both
+def test_a_folder_that_holds_something_is_refused(tmp_path: Path, shards: int | None) -> None:
+    BM25Index.build(documents(), tmp_path / "sharded", shards=2)
     BM25Index.from_texts(["a"]).save(tmp_path / "index")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()
@@ -203,6 +227,7 @@ def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine" / "commit-1" / "thesis.tex").touch()
     BM25Index.from_texts(["a"]).save(tmp_path / "index" / "building")  # the user's own
     for name, error, message in (
+        ("sharded", FileExistsError, "holds an index: add to it with"),
         ("index", FileExistsError, "holds an index: add to it with"),
         ("other", NotAnIndexError, "is not empty and holds no index"),
         ("other/file", NotAnIndexError, "is no folder"),
@@ -210,60 +235,73 @@ def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
     ):
         before = sorted((tmp_path / name).rglob("*"))
         with pytest.raises(error, match=message):
-            BM25Index.build(documents(), tmp_path / name)
+            BM25Index.build(documents(), tmp_path / name, shards=shards)
         assert sorted((tmp_path / name).rglob("*")) == before
 
 
-def test_two_builds_in_one_folder_are_refused(tmp_path: Path) -> None:
+@both
+def test_two_builds_in_one_folder_are_refused(tmp_path: Path, shards: int | None) -> None:
     def building() -> Iterator[Document]:
         for number, document in enumerate(documents()):
             if number == 20:
                 with pytest.raises(LockedError, match="another writer"):
-                    BM25Index.build(documents(), tmp_path / "it")
+                    BM25Index.build(documents(), tmp_path / "it", shards=shards)
             yield document
 
-    assert len(BM25Index.build(building(), tmp_path / "it")) == 40
+    assert len(BM25Index.build(building(), tmp_path / "it", shards=shards)) == 40
 
 
 # -- interrupted builds ----------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_a_build_that_was_killed_at_any_step_goes_on_to_the_same_bits(tmp_path: Path) -> None:
-    expected = segment_in_memory(tmp_path / "memory", documents(), {}, {})
+@both
+def test_a_build_that_was_killed_at_any_step_goes_on_to_the_same_bits(
+    tmp_path: Path, shards: int | None
+) -> None:
+    def build(folder: Path) -> None:
+        BM25Index.build(documents(), folder, shards=shards)
+
+    build(tmp_path / "whole")
+    expected = contents(tmp_path / "whole")
+    if shards is None:
+        memory = segment_in_memory(tmp_path / "memory", documents(), {}, {})
+        assert list(expected.values()) == [memory]
     number, alive = 0, True
     while alive:
         folder = tmp_path / str(number)
-        alive = killed_at(number, lambda folder=folder: BM25Index.build(documents(), folder))
+        alive = killed_at(number, lambda folder=folder: build(folder))
         try:
             BM25Index.open(folder)
         except NotAnIndexError:
-            BM25Index.build(documents(), folder)
+            build(folder)
         else:
             with pytest.raises(FileExistsError):
-                BM25Index.build(documents(), folder)
-        assert segment_of(folder) == expected
+                build(folder)
+        assert contents(folder) == expected
         assert not (folder / "building").exists()
         BM25Index.verify(folder)
         shutil.rmtree(folder)
-        number += 1 + number // 8  # all the first ones, and some of the others
+        number += 1 + number // 4  # all the first ones, and some of the others
     assert number > 50
 
 
-def _build(folder: Path, count: int) -> None:
-    BM25Index.build(documents(count), folder)
+def _build(folder: Path, shards: int | None) -> None:
+    BM25Index.build(documents(60), folder, shards=shards)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL on Windows")
-def test_a_build_whose_process_is_killed_goes_on_to_the_same_bits(tmp_path: Path) -> None:
-    count, context = 60, multiprocessing.get_context("fork")
-    expected = segment_in_memory(tmp_path / "memory", documents(count), {}, {})
-    kills = 0
-    for delay in np.linspace(0.02, 0.3, 8):
+@both
+def test_a_build_whose_process_is_killed_goes_on_to_the_same_bits(
+    tmp_path: Path, shards: int | None
+) -> None:
+    context, kills = multiprocessing.get_context("fork"), 0
+    _build(tmp_path / "whole", shards)
+    for delay in np.linspace(0.02, 0.3, 6):
         folder = tmp_path / f"{delay}"
-        while not (folder / "manifest.json").exists():
-            child = context.Process(target=_build, args=(folder, count))
+        while not (folder / ("sharded.json" if shards else "manifest.json")).exists():
+            child = context.Process(target=_build, args=(folder, shards))
             child.start()
             time.sleep(delay)
             if child.is_alive():
@@ -271,7 +309,8 @@ def test_a_build_whose_process_is_killed_goes_on_to_the_same_bits(tmp_path: Path
                 kills += 1
             child.join(60)
             delay *= 1.5
-        assert segment_of(folder) == expected
+        BM25Index.verify(folder)
+        assert contents(folder) == contents(tmp_path / "whole")
     assert kills
 
 
@@ -338,7 +377,7 @@ def test_a_full_disk_is_an_error_after_which_the_build_goes_on(
     assert segment_of(folder) == expected
 
 
-@pytest.mark.parametrize("share", np.linspace(0, 1, 12)[:-1].tolist())
+@pytest.mark.parametrize("share", [0, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95])
 def test_a_part_that_was_damaged_meanwhile_is_refused(tmp_path: Path, share: float) -> None:
     def failing() -> Iterator[Document]:
         yield from documents(35)

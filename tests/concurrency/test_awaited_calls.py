@@ -4,35 +4,62 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar
+from typing import Any
 
 import pytest
 
 from bm25rag import BM25Index
-from bm25rag.awaited_calls import end_threads, in_write_thread
+from bm25rag.awaited_calls import end_threads, in_read_thread, in_write_thread
 
 WHO: ContextVar[str] = ContextVar("who")
 
 
-def test_writes_are_done_in_order_by_one_thread_in_the_callers_context() -> None:
+@pytest.mark.parametrize("in_thread", [in_write_thread, in_read_thread])
+def test_calls_see_the_context_of_the_caller(in_thread: Any) -> None:
+    async def run() -> str:
+        WHO.set("caller")
+        found: str = await in_thread(BM25Index(), WHO.get)
+        return found
+
+    assert asyncio.run(run()) == "caller"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_has_threads_of_its_own() -> None:
     index = BM25Index()
-    names: list[tuple[str, str]] = []
+
+    def write() -> None:
+        asyncio.run(asyncio.wait_for(in_write_thread(index, index.add, ["red"]), 60))
+
+    write()
+    if not (child := os.fork()):
+        try:
+            write()
+        finally:
+            os._exit(len(index))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+
+
+def test_writes_are_done_in_order_by_one_thread() -> None:
+    index = BM25Index()
+    names: list[str] = []
 
     def write(text: str) -> list[str]:
-        names.append((threading.current_thread().name, WHO.get()))
+        names.append(threading.current_thread().name)
         return index.add([text])
 
     async def run() -> list[list[str]]:
-        WHO.set("caller")
         return await asyncio.gather(
             *(in_write_thread(index, write, text=f"red {n}") for n in range(20))
         )
 
     assert asyncio.run(run()) == [[str(n)] for n in range(20)]
     assert len(set(names)) == 1
-    assert names[0][1] == "caller"
 
 
 def test_a_busy_index_keeps_no_other_and_no_thread_of_asyncio_waiting() -> None:

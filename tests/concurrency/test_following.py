@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import math
 import os
 import shutil
 import subprocess
@@ -42,22 +43,22 @@ def test_a_write_is_shown_at_its_end_and_a_snapshot_stays(
     assert shared.current.ids() == []
 
 
-@pytest.mark.parametrize("delay", [0.0, 3600.0])
-def test_an_error_leaves_the_index_as_it_was(
-    shared: SharedIndex | FollowedFolder, delay: float
-) -> None:
-    with shared.writing(delay=delay) as index:
+@pytest.mark.parametrize("delay", [None, 0.0, 3600.0])
+def test_an_error_leaves_the_index_as_it_was(tmp_path: Path, delay: float | None) -> None:
+    shared = share(str(tmp_path), BM25Index()) if delay is None else follow(tmp_path)
+    waits: dict[str, float] = {} if delay is None else {"delay": delay}
+    with shared.writing(**waits) as index:
         index.add(["red boat"])
 
     def fail() -> None:
-        with shared.writing(delay=delay) as index:
+        with shared.writing(**waits) as index:
             index.add(["green tea"])
             raise KeyError("x")
 
     with pytest.raises(KeyError):
         fail()
     assert shared.current.ids() == ["0"]
-    with shared.writing(delay=delay) as index:
+    with shared.writing(**waits) as index:
         assert index.add(["blue sea"]) == ["1"]
     shared.commit()
     assert shared.current.ids() == ["0", "1"]
@@ -141,6 +142,16 @@ def test_the_folder_is_locked_from_a_write_to_its_commit(tmp_path: Path) -> None
         assert len(other) == 1
 
 
+def test_a_write_without_delay_commits_those_that_were_put_off(tmp_path: Path) -> None:
+    with follow(tmp_path).writing(delay=math.inf) as index:
+        index.add(["red"])
+    del index
+    gc.collect()
+    with follow(tmp_path).writing() as index:
+        index.add(["blue"])
+    assert BM25Index.open(tmp_path).ids() == ["0", "1"]
+
+
 def test_a_delayed_commit_comes_in_time_and_one_that_fails_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -202,10 +213,12 @@ with folder.writing(delay=3600.0) as index:
     index.add(["red"])
 if sys.argv[2] == "killed":
     os._exit(0)
+if sys.argv[2] == "dropped":
+    del folder, index
 """
 
 
-@pytest.mark.parametrize(("end", "kept"), [("exit", 1), ("killed", 0)])
+@pytest.mark.parametrize(("end", "kept"), [("exit", 1), ("dropped", 1), ("killed", 0)])
 def test_the_end_of_the_process_commits_unless_it_is_killed(
     tmp_path: Path, end: str, kept: int
 ) -> None:

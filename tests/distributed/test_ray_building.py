@@ -18,8 +18,9 @@ from bm25rag import Analyzer, BM25Index  # noqa: E402
 from bm25rag.distributed.ray import build, build_dataset  # noqa: E402
 from bm25rag.errors import ClusterError, DuplicateIdError, LockedError  # noqa: E402
 from bm25rag.readers import Fields  # noqa: E402
-from bm25rag.storage.manifest import lock  # noqa: E402
-from support.cluster import ON_A_CLUSTER, QUERIES, contents, plain_index, write_corpus  # noqa: E402
+from bm25rag.storage.folder_lock import lock_folder  # noqa: E402
+from support.building import contents  # noqa: E402
+from support.cluster import ON_A_CLUSTER, QUERIES, plain_index, write_corpus  # noqa: E402
 
 pytestmark = ON_A_CLUSTER
 CPUS = 0.1
@@ -144,7 +145,7 @@ def test_a_build_that_no_node_has_room_for_ends_with_its_time(tmp_path: Path) ->
 def test_one_build_at_a_time(tmp_path: Path) -> None:
     paths = write_corpus(tmp_path / "in", (2, 2))
     (tmp_path / "it").mkdir()
-    held = lock(str(tmp_path / "it"))
+    held = lock_folder(str(tmp_path / "it"))
     with pytest.raises(LockedError):
         build(paths, tmp_path / "it", 2, num_cpus=CPUS, timeout=60)
     held.release()

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from bm25rag.evaluation.published import read_published
 from bm25rag.evaluation.report import about, dynascores, to_html, to_markdown
-from support.evaluation import GONE, row, some_report
+from support.evaluation import GONE, HOSTILE, row, some_report
 
 
 def test_the_table_has_the_best_first_and_says_why_a_row_is_empty() -> None:
@@ -42,6 +43,35 @@ def test_where_no_cost_is_known_accuracy_and_latency_count() -> None:
     rows = [row("a", 0.30, 10.0, None), row("b", 0.40, 110.0, None)]
     expected = {"a": 0.5 * 40 - 1 / 3, "b": 80 / 3 - 11 / 3}  # a point costs 10 ms
     assert dynascores(some_report(rows=rows)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[", "Expecting value"),
+        ("{}", "there is no 'source'"),
+        ('{"source": "x", "rows": [{"system": 1}]}', "system must be a text, got 1"),
+        ('{"source": "x", "rows": [{"system": "a", "measures": {}}]}', r"a has no nDCG@10"),
+        ('{"source": "x", "rows": 3}', "not iterable"),
+        ('{"source": "x", "rates": {"latency": 0, "cost": 1}, "rows": []}', "above 0"),
+        (
+            '{"source": "x", "rows": [{"system": "a", "measures": {"nDCG@10": 1}, "latency": -1}]}',
+            "latency must be",
+        ),
+    ],
+)
+def test_a_wrong_file_of_published_rows_is_told(tmp_path: Path, text: str, why: str) -> None:
+    file = tmp_path / "published.json"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"published\.json: .*{why}"):
+        read_published(file, "nDCG@10")
+
+
+def test_published_rows_without_rates_are_scored_with_the_others() -> None:
+    published = {"system": "p", "measures": {"nDCG@10": 0.35}, "latency": {"mean": 60.0}, "cost": 6}
+    report = some_report(beside={"source": "a paper", "rates": None, "rows": [published]})
+    assert list(dynascores(report)) == ["good", HOSTILE, "p", "fast"]
+    assert "Published, not measured here: p (a paper)." in about(report)
 
 
 def test_what_was_measured_where_and_under_which_limits_is_said() -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import itertools
 import json
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import pytest
 
 from bm25rag.evaluation import dynascore
+from bm25rag.evaluation.published import read_published
+from bm25rag.evaluation.report import about, dynascores, to_html, to_markdown
 from support.environment import COLLECTIONS as BESIDE
+from support.evaluation import row, some_report
 from support.quicksort import quicksort_order
 
 FILE = BESIDE.parent / "papers" / "santhanam-2023.json"
@@ -56,6 +60,35 @@ def test_the_published_scores_follow_from_one_pair_of_rates(
     rates = {"latency": fitted["latency_ms"], "cost": fitted["dollars_per_million"]}
     assert [len(table["rows"]) for table in paper["dynascores"][collection]] == [count] * 4
     assert worst_difference(paper, collection, rates) < 0.036
+
+
+def test_a_report_shows_the_published_rows_beside_measured_ones_with_their_scores(
+    paper: Any, tmp_path: Path
+) -> None:
+    fitted = paper["rates_fitted"]["MS MARCO"]
+    published = {
+        "source": paper["source"],
+        "rates": {"latency": fitted["latency_ms"], "cost": fitted["dollars_per_million"]},
+        "rows": [
+            {"system": name, "measures": {"RR@10": one["accuracy"] / 100}} | one
+            for name, one in table_3(paper, "MS MARCO").items()
+        ],
+    }
+    file = tmp_path / "paper.json"
+    file.write_text(json.dumps(published), encoding="utf-8")
+    ours = row("bm25rag lucene", 0.0, 1.0, 0.01) | {"measures": {"RR@10": 0.187}}
+    report = some_report(rows=[ours], beside=read_published(file, "RR@10"))
+    report["setting"]["measures"] = ["RR@10"]
+    scores = dynascores(report)
+    for one in paper["dynascores"]["MS MARCO"][0]["rows"]:
+        name = f"{one['system']}, {one['hardware']}"
+        assert scores[name] == pytest.approx(one["dynascore"], abs=0.036)
+    assert scores["bm25rag lucene"] > scores["BM25, 1 CPU, 4 GB memory"]
+    assert "| BM25, 1 CPU, 4 GB memory | 9.263 | 0.187 | 11 |  |" in to_markdown(report)
+    said = " ".join(about(report))
+    assert f"({paper['source']})" in said
+    assert "a point of accuracy costs 32.98 ms or 10.436 dollars" in said
+    assert '"beside"' in to_html(report)
 
 
 def test_the_rates_of_xor_tydi_follow_from_table_3_in_the_order_of_an_unstable_sort(

@@ -34,3 +34,11 @@ def segment_in_memory(
         index.add(given, **add)
     index.save(folder)
     return segment_of(folder)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the bytes of every segment and of the statistics, by where they are."""
+    return {
+        f"{path.parent.relative_to(folder)}/{path.name.partition('-')[0]}": path.read_bytes()
+        for path in folder.rglob("*.bin")
+    }

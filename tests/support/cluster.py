@@ -68,11 +68,3 @@ def plain_index(paths: list[Path], fields: Fields | None = None, **settings: Any
     index = BM25Index(**settings)
     index.add_documents(document for path in paths for document in read_jsonl(path, fields))
     return index
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """Return the bytes of every segment and of the statistics, by where they are."""
-    return {
-        f"{path.parent.relative_to(folder)}/{path.name.partition('-')[0]}": path.read_bytes()
-        for path in folder.rglob("*.bin")
-    }

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 from haystack import Document
-from haystack.document_stores.errors import DuplicateDocumentError
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.adapters import Mode
 from bm25rag.errors import (
     CorruptIndexError,
-    LockedError,
     NotAnIndexError,
     ReadOnlyError,
     TokenizerRequiredError,
@@ -103,78 +98,6 @@ def test_stores_of_the_same_folder_see_each_others_writes(tmp_path: Path) -> Non
     assert one.count_documents() == 0
 
 
-def test_a_write_adds_to_what_another_process_has_committed(tmp_path: Path) -> None:
-    store = BM25DocumentStore(tmp_path)
-    with BM25Index.open(tmp_path, mode="w") as another:
-        another.add(["b"], ids=["2"])
-    store.write_documents([OLD])
-    assert ids(store.filter_documents()) == ["2", "1"]
-
-
-def test_a_failed_write_leaves_the_folder_as_it_was(tmp_path: Path) -> None:
-    store = BM25DocumentStore(tmp_path)
-    store.write_documents([OLD])
-    with pytest.raises(DuplicateDocumentError):
-        store.write_documents([OTHER, NEW])
-    assert BM25DocumentStore(tmp_path).filter_documents() == [OLD]
-    store.write_documents([OTHER])
-
-
-def test_a_folder_that_another_writer_has_can_be_read_and_says_so(tmp_path: Path) -> None:
-    store = BM25DocumentStore(tmp_path, lock_timeout=0)
-    store.write_documents([OLD])
-    with BM25Index.open(tmp_path, mode="w"):
-        with pytest.raises(LockedError):
-            store.write_documents([OTHER])
-        assert BM25DocumentStore(tmp_path).filter_documents() == [OLD]
-    store.write_documents([OTHER])
-
-
-def test_what_another_process_makes_and_fills_meanwhile_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Between looking for an index, and making one because there was none."""
-    open_now = BM25Index.open
-
-    def open_too_late(path: Path, mode: Mode = "r", **options: Any) -> BM25Index:
-        if mode == "a":
-            monkeypatch.undo()
-            BM25Index.from_texts(["a"], ids=["1"]).save(path)
-        return open_now(path, mode, **options)
-
-    monkeypatch.setattr(BM25Index, "open", open_too_late)
-    store = BM25DocumentStore(tmp_path)
-    assert ids(store.filter_documents()) == ["1"]
-    store.write_documents([OTHER])
-    assert ids(BM25DocumentStore(tmp_path).filter_documents()) == ["1", "2"]
-
-
-def test_a_store_waits_while_another_process_makes_the_folders_index(tmp_path: Path) -> None:
-    BM25Index().save(tmp_path)
-    writer = BM25Index.open(tmp_path, mode="w")
-    (tmp_path / "manifest.json").rename(tmp_path.parent / "manifest.json")  # as if it had begun
-
-    def finish() -> None:
-        (tmp_path.parent / "manifest.json").rename(tmp_path / "manifest.json")
-        writer.add(["a"], ids=["1"])
-        writer.commit()
-        writer.close()
-
-    timer = threading.Timer(0.2, finish)
-    timer.start()
-    store = BM25DocumentStore(tmp_path)
-    timer.join()
-    store.write_documents([OTHER])
-    assert ids(store.filter_documents()) == ["1", "2"]
-
-
-def test_a_folder_that_holds_anything_else_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(NotAnIndexError):
-        BM25DocumentStore(tmp_path)
-    assert (tmp_path / "thesis.txt").read_text() == "years of work"
-
-
 def test_a_damaged_folder_is_an_error_that_names_the_file(tmp_path: Path) -> None:
     BM25DocumentStore(tmp_path).write_documents([OLD])
     for file in tmp_path.iterdir():
@@ -228,3 +151,17 @@ def test_a_url_is_read_at_the_commit_that_was_the_last_when_a_store_was_made(
     assert ids(BM25DocumentStore.from_dict(store.to_dict()).filter_documents()) == ["1", "2"]
     with pytest.raises(ValueError, match="a URL is a path"):
         BM25DocumentStore(index=url)
+
+
+def test_a_folder_of_shards_is_opened_like_any_other(
+    tmp_path: Path, documents: list[Document]
+) -> None:
+    plain = BM25DocumentStore(tmp_path / "plain")
+    plain.write_documents(documents)
+    index = BM25Index.open(tmp_path / "plain")
+    BM25Index.build(index.get(index.ids()), tmp_path / "it", shards=3)
+    store = BM25DocumentStore(tmp_path / "it")
+    assert store.bm25_retrieval("the cat") == plain.bm25_retrieval("the cat")
+    store.write_documents([NEW])
+    store.delete_documents(["dog"])
+    assert BM25Index.open(tmp_path / "it").ids() == ["cat", "hund", "fish", "1"]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import gc
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -87,56 +85,7 @@ def test_a_slow_write_stops_no_store_from_being_made_and_read(
     assert same.count_documents() == 2
 
 
-def test_waiting_for_a_folder_that_is_being_made_stops_no_other_store(
-    tmp_path: Path, threads: ThreadPoolExecutor
-) -> None:
-    folder = tmp_path / "index"
-    BM25Index().save(folder)
-    with BM25Index.open(folder, mode="w"):
-        (folder / "manifest.json").rename(tmp_path / "manifest.json")  # as if it had begun
-        waiting = threads.submit(BM25DocumentStore, folder)
-        for make in (BM25DocumentStore, lambda: BM25DocumentStore(tmp_path / "other")):
-            threads.submit(make).result(SOON)
-        assert not waiting.done()
-        (tmp_path / "manifest.json").rename(folder / "manifest.json")
-    assert waiting.result(SOON).count_documents() == 0
-
-
 # --- other processes ----------------------------------------------------------------------
-
-WRITE_ONE_BY_ONE = """
-import sys
-from haystack import Document
-from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
-
-store = BM25DocumentStore(sys.argv[1])
-print("ready", flush=True)
-sys.stdin.readline()
-for number in range(15):
-    store.write_documents([Document(id=f"{sys.argv[2]}-{number}", content="cat")])
-    store.delete_documents([f"{sys.argv[2]}-{number - 10}"])
-"""
-
-
-def test_writers_in_several_processes_lose_nothing(tmp_path: Path) -> None:
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITE_ONE_BY_ONE, str(tmp_path / "index"), name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for name in ("a", "b")
-    ]
-    for writer in writers:  # so that both write at once
-        assert writer.stdout is not None
-        assert writer.stdout.readline() == "ready\n"
-    for writer in writers:
-        writer.communicate("go\n", timeout=SOON)
-        assert writer.returncode == 0
-    store = BM25DocumentStore(tmp_path / "index")
-    expected = {f"{name}-{number}" for name in "ab" for number in range(5, 15)}
-    assert {one.id for one in store.filter_documents()} == expected
 
 
 def test_a_write_waits_for_another_writer_no_longer_than_it_was_told(
@@ -183,18 +132,6 @@ def test_every_read_sees_what_another_process_has_committed(tmp_path: Path) -> N
         store.delete_documents(["own"])
 
 
-def test_a_folder_that_is_gone_can_still_be_read_and_is_made_anew_by_a_new_store(
-    tmp_path: Path,
-) -> None:
-    store = BM25DocumentStore(tmp_path / "index")
-    store.write_documents([Document(id="1", content="cat")])
-    assert store.count_documents() == 1
-    shutil.rmtree(tmp_path / "index")
-    assert [one.id for one in store.bm25_retrieval("cat")] == ["1"]
-    assert BM25DocumentStore(tmp_path / "index").count_documents() == 0
-    assert store.count_documents() == 0
-
-
 # --- asynchronous methods ------------------------------------------------------------------
 
 
@@ -224,38 +161,6 @@ def test_reads_and_other_threads_never_wait_for_writes(
         assert await store.count_documents_async() == 101
 
     asyncio.run(read_while_many_write())
-
-
-def test_asynchronous_writes_are_done_in_the_order_of_the_calls(store: BM25DocumentStore) -> None:
-    async def write() -> None:
-        await asyncio.gather(
-            *(
-                store.write_documents_async(
-                    [Document(id="1", content=str(n))], DuplicatePolicy.OVERWRITE
-                )
-                for n in range(20)
-            )
-        )
-
-    asyncio.run(write())
-    assert [one.content for one in store.filter_documents()] == ["19"]
-
-
-def test_context_variables_follow_a_call_into_its_thread() -> None:
-    request: contextvars.ContextVar[str] = contextvars.ContextVar("request")
-    seen = []
-
-    def tokenize(text: str) -> list[str]:
-        seen.append(request.get("none"))
-        return text.split()
-
-    async def ask() -> None:
-        request.set("number 5")
-        await store.bm25_retrieval_async("cat")
-
-    store = BM25DocumentStore(analyzer=Analyzer(tokenizer=tokenize))
-    asyncio.run(ask())
-    assert set(seen) == {"number 5"}
 
 
 def own_threads() -> list[threading.Thread]:

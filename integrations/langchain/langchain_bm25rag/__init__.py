@@ -3,8 +3,8 @@
 from langchain_bm25rag.document_index import BM25DocumentIndex
 from langchain_bm25rag.hybrid import BM25HybridRetriever
 from langchain_bm25rag.retriever import BM25Retriever
+from langchain_bm25rag.self_query import BM25Translator
 from langchain_bm25rag.sparse import SparseEmbeddings
-from langchain_bm25rag.translator import BM25Translator
 from langchain_bm25rag.vector_store import BM25VectorStore
 
 __all__ = [

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import gc
-import os
 import pickle
-import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -100,38 +96,6 @@ async def test_no_write_needs_a_thread_of_asyncio(
         assert await taken
 
 
-async def test_retrievers_that_share_an_index_share_its_thread(retriever: BM25Retriever) -> None:
-    """Which would wait for one another all the same; they run in the order of the calls."""
-    ran: list[tuple[int, int]] = []
-
-    def one(number: int) -> Iterator[Document]:
-        ran.append((number, threading.get_ident()))
-        yield OWL
-
-    sharing = [BM25Retriever.from_index(retriever.index) for _ in range(5)]
-    await asyncio.gather(*(each.aadd_documents(one(number)) for number, each in enumerate(sharing)))
-    assert [number for number, _ in ran] == [0, 1, 2, 3, 4]
-    assert len({thread for _, thread in ran}) == 1
-
-
-async def test_a_write_sees_the_context_of_its_call(retriever: BM25Retriever) -> None:
-    """As LangChain's own async methods do, which tracing relies on."""
-    tenant: ContextVar[str] = ContextVar("tenant")
-
-    def split(text: str) -> list[str]:
-        return [tenant.get(), *text.split()]
-
-    async def add(name: str) -> None:
-        tenant.set(name)
-        await mine.aadd_documents([Document("text", id=name)])
-
-    tenant.set("none")
-    mine = await BM25Retriever.afrom_texts(["text"], preprocess_func=split)
-    await asyncio.gather(*(add(name) for name in ("red", "blue")))
-    tenant.set("red")
-    assert ids(mine.invoke("")) == ["red"]
-
-
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
 async def test_a_retriever_that_has_written_is_copied_and_pickled(
     retriever: BM25Retriever, duplicate: Callable[[BM25Retriever], BM25Retriever]
@@ -149,44 +113,3 @@ async def test_a_retriever_that_has_written_is_copied_and_pickled(
         held.released.set()
         await write
     assert (len(retriever.invoke("owl")), twin.invoke("owl")) == (2, [])
-
-
-async def test_the_thread_ends_with_the_index() -> None:
-    """When its last retriever is deleted."""
-    threads: list[threading.Thread] = []
-
-    def noted() -> Iterator[Document]:
-        threads.append(threading.current_thread())
-        yield OWL
-
-    retriever = BM25Retriever()
-    await retriever.aadd_documents(noted())
-    assert threads[0].is_alive()
-    del retriever
-    gc.collect()
-    threads[0].join(SECONDS)
-    assert not threads[0].is_alive()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_process_writes_too() -> None:
-    """The parent's threads are not there."""
-    retriever = BM25Retriever()
-    asyncio.run(retriever.aadd_documents([OWL]))
-    asyncio.run(BM25Retriever.afrom_texts(["a cat"]))
-
-    async def write() -> bool:
-        async with asyncio.timeout(SECONDS / 2):
-            await BM25Retriever.afrom_texts(["a cat"])
-            return await retriever.adelete(["owl"]) == ["owl"]
-
-    sys.stdout.flush()
-    process = os.fork()
-    if process == 0:
-        code = 1
-        try:
-            code = 0 if asyncio.run(write()) else 2
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +63,8 @@ def test_with_commits_at_the_end_and_gives_up_the_lock(folder: Path, cls: Any) -
         assert (type(writer), writer.k) == (cls, 7)
         BM25Retriever.from_index(writer.index).add_documents([OWL])
         assert cls.open(folder).invoke("owl") == []
-        with pytest.raises(LockedError):
-            cls.open(folder, mode="w")
+        with pytest.raises(LockedError, match=r"after 0\.05 seconds"):
+            cls.open(folder, mode="w", timeout=0.05)
     assert cls.open(folder).invoke("owl") == [OWL]
     assert writer.invoke("owl") == [OWL]
     with cls.open(folder, mode="w"):
@@ -102,14 +99,6 @@ def test_commit_makes_durable_and_close_warns_of_what_it_loses(folder: Path) -> 
     assert BM25Retriever.open(folder).invoke("owl") == [OWL]
     with pytest.raises(ReadOnlyError):
         writer.add_documents([OWL])
-
-
-def test_save_to_its_own_folder_commits(folder: Path) -> None:
-    """As it always did."""
-    with BM25Retriever.open(folder, mode="w") as writer:
-        writer.add_documents([OWL])
-        writer.save(folder)
-        assert BM25Retriever.open(folder).invoke("owl") == [OWL]
 
 
 def test_a_reader_goes_to_the_last_commit_when_it_is_told_to(folder: Path) -> None:
@@ -180,15 +169,6 @@ def test_opening_a_new_folder_to_write_makes_an_index(tmp_path: Path, cls: Any) 
     assert (reader.index.variant, reader.index.b, reader.index.delta) == ("bm25+", 0.3, 1.0)
 
 
-def test_a_new_folder_takes_a_callable_analysis(tmp_path: Path) -> None:
-    """As ``tokenizer``, which opens it again."""
-    for _ in range(2):
-        with BM25Retriever.open(tmp_path, mode="w", tokenizer=str.split) as writer:
-            writer.add_documents([Document("Red Fish", id="1")])
-            assert len(writer.invoke("Fish")) == 1
-            assert writer.invoke("fish") == []
-
-
 def test_a_folder_that_is_no_index_is_left_alone(tmp_path: Path) -> None:
     """Missing, to read; with other files, in any mode; a file."""
     (tmp_path / "full").mkdir()
@@ -240,43 +220,9 @@ def test_a_refused_argument_does_not_leave_the_folder_locked(
 
 
 def test_a_strangers_folder_is_opened_as_such(tmp_path: Path) -> None:
-    """What could be misused is refused."""
     BM25Retriever.from_texts(["cat"], analyzer=Analyzer(token_pattern=r"\S+")).save(tmp_path)
     with pytest.raises(UntrustedIndexError):
         BM25Retriever.open(tmp_path, untrusted=True)
-
-
-# --- other processes ----------------------------------------------------------------
-
-WRITE = """
-import sys
-from langchain_bm25rag import BM25Retriever
-from langchain_core.documents import Document
-
-for number in range(3):
-    with BM25Retriever.open(sys.argv[1], mode="w", timeout=60) as writer:
-        writer.add_documents([Document("a cat", id=f"{sys.argv[2]} {number}")])
-"""
-
-
-def test_writers_that_wait_lose_nothing_from_the_first_making_on(tmp_path: Path) -> None:
-    """Three processes begin with no folder and write in turn."""
-    command = [sys.executable, "-c", WRITE, str(tmp_path / "new")]
-    writers = [subprocess.Popen([*command, name]) for name in "abc"]
-    assert [writer.wait(120) for writer in writers] == [0] * 3
-    expected = {f"{name} {number}" for name in "abc" for number in range(3)}
-    assert set(BM25Retriever.open(tmp_path / "new").index.ids()) == expected
-
-
-def test_opening_waits_for_the_lock_as_long_as_it_is_told(folder: Path) -> None:
-    """And no longer."""
-    writer = BM25Retriever.open(folder, mode="w")
-    with pytest.raises(LockedError):
-        BM25Retriever.open(folder, mode="w", timeout=0.05)
-    threading.Timer(0.2, writer.close).start()
-    began = time.monotonic()
-    BM25Retriever.open(folder, mode="w", timeout=30).close()
-    assert time.monotonic() - began < 25
 
 
 def test_a_url_is_saved_to_and_opened(
@@ -294,3 +240,13 @@ def test_a_url_is_saved_to_and_opened(
     assert ids(again.invoke("owl")) == ["owl"]
     with pytest.raises(ReadOnlyError, match="folder of this machine"):
         BM25DocumentIndex.open(url, mode="w")
+
+
+def test_a_folder_of_shards_is_opened_like_any_other(
+    retriever: BM25Retriever, tmp_path: Path
+) -> None:
+    BM25Index.build(retriever.index.get(retriever.index.ids()), tmp_path / "it", shards=3)
+    with BM25Retriever.open(tmp_path / "it", mode="w") as writer:
+        assert writer.batch(["cats", "bird"]) == retriever.batch(["cats", "bird"])
+        writer.add_documents([OWL])
+    assert BM25Retriever.open(tmp_path / "it").invoke("owl") == [OWL]

@@ -263,3 +263,20 @@ def test_a_url_is_persisted_to_and_loaded(
     again.persist(url)
     with pytest.raises(NotAnIndexError, match="memory://llamaindex/nothing holds no bm25rag index"):
         BM25Retriever.from_persist_dir("memory://llamaindex/nothing")
+
+
+def test_a_folder_of_shards_is_loaded_and_written_like_any_other(
+    nodes: list[TextNode], tmp_path: Path
+) -> None:
+    retriever = BM25Retriever(nodes)
+    retriever.persist(tmp_path / "plain")
+    saved = BM25Index.open(tmp_path / "plain")
+    stored = saved.get(saved.ids())
+    BM25Index.build(stored, tmp_path / "it", shards=3, analyzer=saved.analyzer, extra=saved.extra)
+    loaded = BM25Retriever.from_persist_dir(tmp_path / "it")
+    assert loaded.retrieve("cats") == retriever.retrieve("cats")
+    loaded.add_nodes([node("more", "Another cat.")])  # in memory
+    with BM25Index.open(tmp_path / "it", mode="w") as writer:
+        BM25Retriever(existing_bm25=writer).add_nodes([node("zebra", "A zebra.")])
+    reader = BM25Retriever(existing_bm25=BM25Index.open(tmp_path / "it"))
+    assert [found.node_id for found in reader.retrieve("zebra")] == ["zebra"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import gc
 import inspect
 import pickle
 import threading
@@ -330,25 +329,6 @@ def test_deleting_without_saying_what_is_refused(
     assert len(retriever) == 4
 
 
-def test_threads_that_delete_the_same_nodes_never_both_report_one() -> None:
-    retriever = BM25Retriever([node(str(n), "cat", "source") for n in range(200)])
-    replies: list[list[str]] = []
-    start = threading.Barrier(4)
-
-    def delete(way: int) -> None:
-        start.wait()
-        for n in range(200):
-            delete = retriever.delete_nodes if way % 2 else retriever.bm25.delete
-            replies.append(delete([str(n)]))
-
-    threads = [threading.Thread(target=delete, args=(way,)) for way in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(id for reply in replies for id in reply) == sorted(map(str, range(200)))
-
-
 # --- asynchronous twins ---------------------------------------------------------------------------
 
 
@@ -389,39 +369,3 @@ def test_waiting_writes_keep_neither_searches_nor_others_waiting(nodes: list[Tex
         return found
 
     assert ids(asyncio.run(use())) == ["dog", "cat"]
-
-
-def test_the_writes_of_a_busy_retriever_keep_no_other_retriever_waiting() -> None:
-    busy, other = BM25Retriever([]), BM25Retriever([])
-    release = threading.Event()
-
-    def slow(*_: Any) -> list[str]:
-        assert release.wait(20)
-        return []
-
-    busy.bm25.delete = slow  # type: ignore[method-assign]  # stands for a long write
-
-    async def use() -> None:
-        writes = [asyncio.create_task(busy.adelete_nodes(["x"])) for _ in range(20)]
-        await asyncio.sleep(0)
-        try:
-            assert await asyncio.wait_for(other.aadd_nodes([node("a", "cat")]), 10) == ["a"]
-        finally:
-            release.set()
-        await asyncio.gather(*writes)
-
-    asyncio.run(use())
-
-
-def test_the_thread_for_writes_ends_with_the_index() -> None:
-    def writers() -> set[threading.Thread]:
-        return {one for one in threading.enumerate() if one.name.startswith("bm25rag-write")}
-
-    before = writers()
-    retriever = BM25Retriever([])
-    asyncio.run(retriever.aadd_nodes([node("a", "cat")]))
-    (started,) = writers() - before
-    del retriever
-    gc.collect()
-    started.join(10)
-    assert not started.is_alive()

@@ -65,8 +65,13 @@ class Operations:
 
     @contextmanager
     def _writing(self) -> Iterator[BM25Index]:
+        shared = self._shared
+        if isinstance(shared, FollowedFolder):
+            writing = shared.writing(self.lock_timeout, self.commit_every)
+        else:
+            writing = shared.writing()
         try:
-            with self._shared.writing(self.lock_timeout, self.commit_every) as index:
+            with writing as index:
                 yield index
         except LockedError as error:
             raise LockedError(f"{error}, or give the store a longer lock_timeout") from error

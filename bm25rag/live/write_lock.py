@@ -15,14 +15,14 @@ class WriteLock:
 
     Attributes
     ----------
-    merging
+    merge_lock
         A merge of several segments holds this from beginning to end; writes continue meanwhile.
-    held
+    merging
         The segments that are being merged, which writes leave alone.
     """
 
-    merging: threading.Lock
-    held: set[Segment]
+    merge_lock: threading.Lock
+    merging: set[Segment]
 
     def __init__(self) -> None:
         self.renew()
@@ -31,7 +31,7 @@ class WriteLock:
     def renew(self) -> None:
         """Forget who holds it: after a fork, that thread may not exist."""
         self._lock = threading.RLock()
-        self.merging, self.held = threading.Lock(), set()
+        self.merge_lock, self.merging = threading.Lock(), set()
 
     def taken(self) -> AbstractContextManager[bool]:
         """Return the lock, to be held by ``with``.

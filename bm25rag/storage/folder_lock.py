@@ -1,0 +1,95 @@
+"""Folders that are written: what may become an index, its lock, and no half-made folders."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from bm25rag.errors import LockedError, NotAnIndexError
+from bm25rag.forks import importing
+from bm25rag.storage.array_file import check_regular
+from bm25rag.storage.fs import make_folder
+from bm25rag.storage.manifest import BUILDING, LOCK, MANIFEST, is_ours, read_manifest, unfinished
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+
+def check_target(folder: str) -> None:
+    """Refuse a folder that holds something else, or an index that cannot be changed.
+
+    It raises ``NotAnIndexError`` for a file, and for a folder that is neither empty nor an index;
+    ``FormatVersionError``; and ``CorruptIndexError`` for a damaged manifest, since the texts might
+    still be recovered.
+    """
+    if os.path.islink(folder) and not os.path.exists(folder):
+        raise NotAnIndexError(f"{folder} is a link to itself; name another folder")
+    if not os.path.exists(folder):
+        return
+    if not os.path.isdir(folder):
+        raise NotAnIndexError(f"{folder} is a file; choose a folder")
+    names = os.listdir(folder)
+    if MANIFEST in names:
+        read_manifest(folder, writing=True)
+    elif BUILDING in names:
+        raise NotAnIndexError(unfinished(folder))
+    elif any(name != LOCK and not is_ours(name) for name in names):
+        raise NotAnIndexError(
+            f"{folder} is not empty and holds no bm25rag index; choose another folder"
+        )
+
+
+def lock_folder(folder: str, timeout: float = 0.0) -> BaseFileLock:
+    """Take the writer's lock of a folder; it is released when the process ends, if not before.
+
+    If another writer still holds it after ``timeout`` seconds, ``LockedError`` is raised; if it is
+    a folder or a link, ``CorruptIndexError``.
+    """
+    with importing:  # only for writers
+        from filelock import FileLock, Timeout
+
+    path = os.path.join(folder, LOCK)
+    check_regular(path, links=False)  # a lock behind a link is not this folder's
+    held = FileLock(path, timeout=timeout, thread_local=False)
+    try:
+        held.acquire()
+    except FileNotFoundError:
+        raise NotAnIndexError(f"{folder} is gone; it was there a moment ago") from None
+    except Timeout:
+        waited = f" after {timeout:g} seconds" if timeout else ""
+        raise LockedError(
+            f"another writer still has {folder} open{waited}; close it first"
+        ) from None
+    return held
+
+
+# What a folder has before anything is in it; a manifest and a plan are those of a build in it.
+_EMPTY = {"lock", "manifest.json", "plan.json"}
+
+
+@contextmanager
+def folder_to_fill(folder: str) -> Iterator[None]:
+    """Make a folder, unless it exists; if nothing gets into a new one, remove it again."""
+    made = make_folder(folder)
+    try:
+        yield
+    except BaseException:
+        if made:
+            with suppress(OSError):  # of which LockedError is one: another process fills it
+                _remove_empty(folder, made[1:])
+        raise
+
+
+def _remove_empty(folder: str, parents: list[str]) -> None:
+    held = lock_folder(folder)
+    try:
+        files = [files for _, _, files in os.walk(folder)]  # its own first
+        if set().union(*files) <= _EMPTY and "manifest.json" not in files[0]:
+            shutil.rmtree(folder)
+            for path in parents:
+                os.rmdir(path)
+    finally:
+        held.release()
