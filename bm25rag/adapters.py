@@ -18,6 +18,8 @@ that our own adapters import nothing else.
     Words of many languages, from which the LlamaIndex adapter infers a stemmer's algorithm.
 ``read_hits``
     Reads what an adapter needs of all hits at once; one by one takes three times as long.
+``in_fields``
+    The fields of a document, in the adapters and on the command line: metadata of their names.
 ``spans_of``
     Says where the words are that match, in the form that all adapters put into metadata.
 ``sample_metadata``, ``Showing``
@@ -33,7 +35,7 @@ from bm25rag.awaited_calls import end_threads, in_read_thread, in_write_thread
 from bm25rag.common.checks import check_count, check_flag, check_real, check_sequence
 from bm25rag.common.codec import decode_metadata, encode_metadata
 from bm25rag.common.urls import is_url
-from bm25rag.documents import read_hits, spans_of
+from bm25rag.documents import in_fields, read_hits, spans_of
 from bm25rag.index import Mode, OnDuplicate
 from bm25rag.metadata_samples import Showing, sample_metadata
 from bm25rag.scoring.variants import DeltaOn, VariantName
@@ -53,6 +55,7 @@ __all__ = [
     "decode_metadata",
     "encode_metadata",
     "end_threads",
+    "in_fields",
     "in_read_thread",
     "in_write_thread",
     "is_url",

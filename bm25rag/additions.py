@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import PurePath
@@ -14,7 +14,7 @@ from bm25rag.common.checks import check_id, check_sequence
 from bm25rag.common.gil import release_gil, releasing_gil
 from bm25rag.common.sparse import Vector, read_each, read_vector
 from bm25rag.common.storable import PLAIN_TYPES, copy_metadata, plain_metadata
-from bm25rag.common.strings import TermList, join_terms
+from bm25rag.common.strings import TEXT, FieldTexts, TermList, join_terms
 from bm25rag.documents import Document, Text
 from bm25rag.errors import DuplicateIdError, MetadataError
 from bm25rag.merging.merge import merge_segments
@@ -31,6 +31,7 @@ _MOST, _VALUE = 1 << 14, 8
 _FETCHED = 1 << 10
 
 _END = object()
+_HINT = ": make the index with fields, BM25Index(fields={'title': 3.0}), or take its text out first"
 _OPTIONAL = ("ids", "metadata", "payloads", "vectors")
 
 
@@ -38,7 +39,7 @@ class Block(NamedTuple):
     """Some documents, with their rows in the call; ``None`` for what was not given."""
 
     rows: Sequence[int]
-    texts: list[str | TermList]
+    texts: list[str | TermList | FieldTexts]
     ids: list[str] | None = None
     metadata: list[dict[str, Any] | None] | None = None
     payloads: list[bytes | None] | None = None
@@ -82,7 +83,9 @@ class NewDocuments:
         vectors: Iterable[Vector | None] | None,
         store_text: bool,
         progress: bool,
+        names: tuple[str, ...] | None,
     ) -> None:
+        self._checked = _Checked(names)
         self.texts, self.ids, self.metadata, self.payloads = texts, ids, metadata, payloads
         self.vectors = None if vectors is None else read_each(vectors, "vectors")
         self.store_text, self.progress = store_text, progress
@@ -112,23 +115,24 @@ class NewDocuments:
 
     def _gather(
         self, optional: dict[str, Iterator[Any]]
-    ) -> Iterator[tuple[list[str | TermList], dict[str, list[Any]]]]:
+    ) -> Iterator[tuple[list[str | TermList | FieldTexts], dict[str, list[Any]]]]:
         """Yield texts with their ids, metadata and payloads.
 
         Iterators advance in step with the texts, since they may share a source with them,
         and what they yield is copied, since they may yield the same dict each time.
         """
         in_step = [name for name in optional if not isinstance(getattr(self, name), (list, tuple))]
-        texts: list[str | TermList] = []
+        texts: list[str | TermList | FieldTexts] = []
         columns: dict[str, list[Any]] = {name: [] for name in in_step}
         room, done = CHUNK, 0
+        check, size, plain = self._checked, self._checked.size, self._checked.plain
         for number, text in enumerate(releasing_gil(shown(self.texts, self.progress))):
-            texts.append(text if type(text) is str else _check_text(text, f"texts[{number}]"))
+            texts.append(text if type(text) is plain else check(text, f"texts[{number}]"))
             for name in in_step:
                 if (value := next(optional[name], _END)) is _END:
                     raise _wrong_length(name, f"only {number}")
                 columns[name].append(copy_metadata(value) if name == "metadata" else value)
-            room -= len(texts[-1])
+            room -= size(texts[-1])
             if "vectors" in columns:
                 room -= _VALUE * len(columns["vectors"][-1] or ())
             if room <= 0 or len(texts) == _MOST:
@@ -164,9 +168,11 @@ class NewRecords:
         documents: Iterable[Document],
         store_text: bool,
         progress: bool,
+        names: tuple[str, ...] | None,
         *,
         bounded: bool = False,
     ) -> None:
+        self._checked = _Checked(names)
         self.store_text, self.progress, self._bounded = store_text, progress, bounded
         self._documents = check_sequence("documents", documents, "bm25rag.Document")
         # See ``NewDocuments._gather``.
@@ -179,7 +185,7 @@ class NewRecords:
         for row, document in enumerate(releasing_gil(shown(self._documents, self.progress))):
             for column, value in zip(columns, self._check(row, document), strict=True):
                 column.append(value)
-            room -= len(document.text) + _VALUE * len(columns[-1][-1] or ())
+            room -= self._checked.size(columns[1][-1]) + _VALUE * len(columns[-1][-1] or ())
             if self._bounded:  # 0.1 us, and as much for each value of the metadata
                 room -= len(document.id) + len(document.payload or b"") + _size(document.metadata)
             if room <= 0 or len(columns[0]) == _MOST:
@@ -192,15 +198,11 @@ class NewRecords:
         name = f"documents[{row}]"
         if not isinstance(document, Document):
             raise TypeError(f"{name} must be a bm25rag.Document, got {document!r:.100}")
-        if document.text is None:
-            raise ValueError(
-                f"{name} ({document.id!r}) has no text: it was stored without one; "
-                "index it again from its source"
-            )
+        text = self._checked.text_of(document, name)
         metadata = copy_metadata(document.metadata) if self._copy else document.metadata
         return (
             row,
-            _check_text(document.text, f"{name}.text"),
+            text,
             check_id(f"{name}.id", document.id),
             metadata,
             _check_payload(document.payload, f"{name}.payload"),
@@ -259,6 +261,71 @@ def _wrong_length(name: str, got: str) -> ValueError:
     return ValueError(f"{name} must have one element for each text, got {got}")
 
 
+class _Checked:
+    """Checks texts, and returns them as blocks have them.
+
+    Parameters
+    ----------
+    names
+        The fields; ``None`` if the index has none. With them a text becomes a tuple.
+
+    Attributes
+    ----------
+    plain
+        The type of texts that need no check.
+    """
+
+    def __init__(self, names: tuple[str, ...] | None) -> None:
+        self._names = names
+        self.plain: type[str] | None = str if names is None else None
+        # How many characters a text has.
+        self.size: Callable[[Any], int] = len if names is None else _size_of_fields
+
+    def __call__(self, text: object, name: str) -> str | TermList | FieldTexts:
+        """Check a text; raise ``TypeError`` or ``ValueError``."""
+        if self._names is None:
+            return _check_text(text, name)
+        if not isinstance(text, Mapping):
+            whole = _check_text(text, name)
+            return tuple([whole if key == TEXT else None for key in self._names])
+        if not text:
+            raise ValueError(f"{name} must have a field, one of {', '.join(self._names)}, got none")
+        for key in text:
+            if key not in self._names:
+                raise ValueError(
+                    f"{name} has the field {key!r:.100}, but those of the index are "
+                    f"{', '.join(self._names)}"
+                )
+        given = {key: _check_text(one, f"{name}[{key!r}]") for key, one in text.items()}
+        if len({isinstance(one, str) for one in given.values()}) > 1:
+            raise TypeError(f"{name} must have fields that are all texts or all lists of terms")
+        return tuple([given.get(key) for key in self._names])
+
+    def text_of(self, document: Document, name: str) -> str | TermList | FieldTexts:
+        """Check the text and the fields of a document; raise as for a text."""
+        text, fields = document.text, document.fields
+        if text is None and fields is None:
+            raise ValueError(
+                f"{name} ({document.id!r}) has no text: it was stored without one; "
+                "index it again from its source"
+            )
+        if fields is None:
+            return self(text, f"{name}.text")
+        if self._names is None:
+            raise ValueError(f"{name} ({document.id!r}) has fields, but the index has none{_HINT}")
+        if not isinstance(fields, Mapping):
+            raise TypeError(f"{name}.fields must be a dict of texts, got {fields!r:.100}")
+        if text is None:
+            return self(fields, f"{name}.fields")
+        if fields.get(TEXT, text) != text:
+            raise ValueError(f"{name} ({document.id!r}) has a text that is not fields['text']")
+        return self({**fields, TEXT: text}, f"{name}.fields")
+
+
+def _size_of_fields(texts: FieldTexts) -> int:
+    return sum([len(text) for text in texts if text is not None])
+
+
 def _check_text(text: object, name: str) -> str | TermList:
     if isinstance(text, str):
         return text
@@ -269,7 +336,7 @@ def _check_text(text: object, name: str) -> str | TermList:
     if isinstance(text, PurePath):
         hint = "; read the file first: path.read_text()"
     elif isinstance(text, Mapping):
-        hint = "; take its text out first"
+        hint = _HINT
     raise TypeError(f"{name} must be a str or a list of terms, got {text!r:.100}{hint}")
 
 
@@ -301,7 +368,7 @@ def analyse_documents(
 ) -> Added:
     """Analyse new documents; raise as ``BM25Index.add``."""
     ids = _Ids(snapshot, next_id, on_duplicate)
-    with SegmentBuilder(analyzer, threads) as builder:
+    with SegmentBuilder(analyzer, threads, snapshot.parameters.names) as builder:
         for block in documents:
             admitted, block = ids.admit(block)
             release_gil()

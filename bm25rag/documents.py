@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeAlias
 
 from bm25rag.common.checks import check_count
+from bm25rag.common.strings import TEXT
 
 if TYPE_CHECKING:
     from bm25rag.common.sparse import Vector
 
-Text: TypeAlias = str | Sequence[str]
-"""A text, or the list of its terms."""
+Text: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str]]
+"""A text, or the list of its terms; in an index with fields, one of these for each field."""
 
 # Characters of a text, and of metadata, that a repr shows.
 _SHOWN = 60
@@ -37,13 +38,17 @@ class Document:
     vector
         The sparse vector to store with it, see ``BM25Index.add``. A copy of a stored document
         has none: ``BM25Index.vectors.get`` reads them.
+    fields
+        Its texts by field, in an index with fields, of which ``text`` is one; ``None`` in others,
+        and if no texts are stored. A document to add needs ``text``, ``fields`` or both.
     """
 
     id: str
-    text: str | None
+    text: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     payload: bytes | None = None
     vector: Vector | None = None
+    fields: dict[str, str] | None = None
 
     def __repr__(self) -> str:
         return f"Document({', '.join(_shown(self))})"
@@ -123,10 +128,10 @@ class Contents(Protocol):
         """Finds in texts the words that were asked for, if any were."""
 
     def read(self, name: str, position: int) -> Any:
-        """Return the ``text``, ``metadata`` or ``payload`` of one: the same object every time."""
+        """Return ``text``, ``metadata``, ``payload`` or ``fields`` of one: the same each time."""
 
     def read_all(self, name: str) -> list[Any]:
-        """Return the ``text``, ``metadata`` or ``payload`` of each; new objects."""
+        """Return ``text``, ``metadata``, ``payload`` or ``fields`` of each; new objects."""
 
 
 class _Unread:
@@ -160,6 +165,8 @@ class Hit(_Unread):
         As given.
     corrections
         The words that the search replaced in its query; ``None`` if it replaced none.
+    fields
+        Its texts by field, as given; ``None`` in an index without fields, and if none is stored.
     """
 
     id: str
@@ -168,6 +175,7 @@ class Hit(_Unread):
     metadata: dict[str, Any] = field(default_factory=dict)
     payload: bytes | None = None
     corrections: dict[str, str] | None = None
+    fields: dict[str, str] | None = None
 
     @classmethod
     def _unread(cls, ids: Sequence[str], scores: Sequence[float], contents: Contents) -> list[Self]:
@@ -185,7 +193,7 @@ class Hit(_Unread):
     if not TYPE_CHECKING:  # otherwise type checkers would accept any attribute
 
         def __getattr__(self, name: str) -> Any:  # called for fields that are not set yet
-            if name not in ("text", "metadata", "payload"):
+            if name not in ("text", "metadata", "payload", "fields"):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             value = self._contents.read(name, self._position)
             setattr(self, name, value)
@@ -221,6 +229,24 @@ class Hit(_Unread):
         matcher, text = self._matcher, self.text or ""
         return Snippet(text[:width], 0, []) if matcher is None else matcher.snippet(text, width)
 
+    def of_field(self, name: str) -> Hit:
+        """Return the hit with the text of one field as its text: for ``spans`` and the like there.
+
+        Parameters
+        ----------
+        name
+            The field.
+
+        Raises
+        ------
+        KeyError
+            If the document has no such field, or its texts are not stored.
+        """
+        if name not in (fields := self.fields or {}):
+            raise KeyError(f"the document {self.id!r} has no field {name!r}, but {[*fields]}")
+        values = (self.metadata, self.payload, self.corrections, fields)
+        return matched(self._matcher, self.id, self.score, fields[name], *values)
+
     @property
     def _matcher(self) -> Matcher | None:
         try:
@@ -230,7 +256,7 @@ class Hit(_Unread):
 
     def __reduce__(self) -> tuple[Callable[..., Hit], tuple[object, ...]]:
         values = (self.id, self.score, self.text, self.metadata, self.payload, self.corrections)
-        return matched, (self._matcher, *values)
+        return matched, (self._matcher, *values, self.fields)
 
     def __repr__(self) -> str:
         first, *rest = _shown(self)
@@ -261,13 +287,41 @@ def read_hits(hits: Sequence[Hit], *fields: str) -> None:
     hits
         All the hits that a query has just returned.
     fields
-        Of ``text``, ``metadata`` and ``payload``.
+        Of ``text``, ``metadata``, ``payload`` and ``fields``.
     """
     for contents, found in groupby(hits, attrgetter("_contents")):
         alike = list(found)
         for field_ in fields:
             for hit, value in zip(alike, contents.read_all(field_), strict=True):
                 setattr(hit, field_, value)
+
+
+def in_fields(
+    text: str, metadata: Mapping[str, Any] | None, fields: Iterable[str]
+) -> dict[str, Any]:
+    """Return a text beside the other fields of a document, which its metadata hold by their names.
+
+    So the command line and the adapters, which have texts and metadata, make fields.
+
+    Parameters
+    ----------
+    text
+        The text.
+    metadata
+        The metadata; fields that they do not have, or that are ``None``, are left out.
+    fields
+        The fields of the index, as ``BM25Index.fields``.
+    """
+    held = {} if metadata is None else metadata
+    named = {name: held[name] for name in fields if held.get(name) is not None}
+    return {**named, TEXT: text}
+
+
+def fields_beside(document: Document | Hit) -> dict[str, str]:
+    """Return the fields of a document that neither its text nor its metadata show."""
+    shown = {**document.metadata, TEXT: document.text}
+    fields = (document.fields or {}).items()
+    return {name: text for name, text in fields if shown.get(name) != text}
 
 
 def spans_of(hit: Hit) -> list[dict[str, Any]]:
@@ -278,6 +332,8 @@ def spans_of(hit: Hit) -> list[dict[str, Any]]:
 def _shown(document: Document | Hit) -> list[str]:
     """Return what a repr shows: one short line, whatever the document holds."""
     shown = [f"id={_short(document.id)}", f"text={_short(document.text)}"]
+    if document.fields:
+        shown.append(f"fields={_shorten(repr(document.fields))}")
     if document.metadata:
         shown.append(f"metadata={_shorten(repr(document.metadata))}")
     if document.payload is not None:

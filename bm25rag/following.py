@@ -10,7 +10,7 @@ import atexit
 import logging
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from threading import TIMEOUT_MAX, Timer
 from typing import Any
@@ -218,6 +218,7 @@ def follow(
     b: float | None = None,
     delta: float | None = None,
     delta_on: DeltaOn | None = None,
+    fields: Mapping[str, float] | None = None,
     timeout: float = 60.0,
 ) -> FollowedFolder:
     """Return the index in a folder: the same object for all who ask, while one of them has it.
@@ -226,7 +227,7 @@ def follow(
     ----------
     path
         The folder; if it is missing or empty, it gets an empty index. Or a URL, for reading only.
-    analyzer, variant, k1, b, delta, delta_on
+    analyzer, variant, k1, b, delta, delta_on, fields
         As in ``BM25Index.open``: the settings of a new index. An index that is there must have
         those that are given.
     timeout
@@ -256,6 +257,7 @@ def follow(
         "b": b,
         "delta": delta,
         "delta_on": delta_on,
+        "fields": fields,
     }
     given = {name: value for name, value in settings.items() if value is not None}
     BM25Index(analyzer=analyzer, **given)  # checks them

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from os import PathLike
 from types import TracebackType
@@ -93,6 +93,10 @@ class BM25Index:
     delta_on
         ``"all"`` adds the lower bound for every query term, as BM25S does;
         ``"matched"`` for those that the document contains, as Lv & Zhai do.
+    fields
+        The weight of each field of a document, such as ``{"title": 3.0, "text": 1.0}``; a plain
+        text is the field ``text``, whose weight is 1 unless it is given. The words of a field of
+        weight 0 match nothing. ``None``: documents have no fields. See ``docs/fields.md``.
 
     Raises
     ------
@@ -119,9 +123,11 @@ class BM25Index:
         b: float = 0.75,
         delta: float | None = None,
         delta_on: DeltaOn = "all",
+        fields: Mapping[str, float] | None = None,
     ) -> None:
-        state = new_state(analyzer, variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on)
-        self._live = LiveIndex(state, MEMORY)
+        parameters: dict[str, Any] = {"variant": variant, "k1": k1, "b": b, "delta": delta}
+        parameters |= {"delta_on": delta_on}
+        self._live = LiveIndex(new_state(analyzer, **parameters, fields=fields), MEMORY)
 
     @classmethod
     def from_texts(
@@ -142,6 +148,7 @@ class BM25Index:
         b: float = 0.75,
         delta: float | None = None,
         delta_on: DeltaOn = "all",
+        fields: Mapping[str, float] | None = None,
     ) -> Self:
         """Make an index and add texts to it, in one call.
 
@@ -149,17 +156,17 @@ class BM25Index:
         ----------
         texts, ids, metadata, payloads, store_text, on_duplicate, progress, threads, vectors
             As in ``add``.
-        analyzer, variant, k1, b, delta, delta_on
+        analyzer, variant, k1, b, delta, delta_on, fields
             As in the constructor.
         """
         from bm25rag.additions import NewDocuments
 
-        index = cls(analyzer, variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on)
-        index._live.add(
-            NewDocuments(texts, ids, metadata, payloads, vectors, store_text, progress),
-            on_duplicate,
-            threads,
+        index = cls(
+            analyzer, variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on, fields=fields
         )
+        given = texts, ids, metadata, payloads, vectors, store_text, progress
+        names = index._live.state.snapshot.parameters.names
+        index._live.add(NewDocuments(*given, names), on_duplicate, threads)
         return index
 
     @classmethod
@@ -181,6 +188,7 @@ class BM25Index:
         b: float = 0.75,
         delta: float | None = None,
         delta_on: DeltaOn = "all",
+        fields: Mapping[str, float] | None = None,
     ) -> Self:
         """Build an index in a folder, perhaps a larger one than memory, and open it for reading.
 
@@ -207,7 +215,7 @@ class BM25Index:
             As in ``add``.
         extra
             JSON values to keep with the index, as in ``save``.
-        analyzer, variant, k1, b, delta, delta_on
+        analyzer, variant, k1, b, delta, delta_on, fields
             As in the constructor.
 
         Raises
@@ -228,7 +236,9 @@ class BM25Index:
         """
         from bm25rag.building.plan import check_plan
 
-        empty = cls(analyzer, variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on)
+        empty = cls(
+            analyzer, variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on, fields=fields
+        )
         state = empty._live.state.stored()
         plan = check_plan(state, memory, store_text, on_duplicate, progress, threads, extra)
         if shards is None:
@@ -651,6 +661,12 @@ class BM25Index:
         return self._live.state.snapshot.parameters.delta_on
 
     @property
+    def fields(self) -> dict[str, float] | None:
+        """The weight of each field; ``None`` if documents have no fields."""
+        fields = self._live.state.snapshot.parameters.fields
+        return None if fields is None else dict(fields)
+
+    @property
     def read_only(self) -> bool:
         """Whether writes are refused."""
         return self._live.attachment.read_only
@@ -687,6 +703,7 @@ class BM25Index:
         ----------
         texts
             Any iterable of texts; a list of strings in place of a text is taken as its terms.
+            In an index with fields, a text may be a mapping of fields to their texts.
         ids
             Their ids, as many; ``None`` for the next decimal numbers, never used before.
         metadata
@@ -728,8 +745,9 @@ class BM25Index:
         """
         from bm25rag.additions import NewDocuments
 
-        documents = NewDocuments(texts, ids, metadata, payloads, vectors, store_text, progress)
-        return self._live.add(documents, on_duplicate, threads)
+        given = texts, ids, metadata, payloads, vectors, store_text, progress
+        names = self._live.state.snapshot.parameters.names
+        return self._live.add(NewDocuments(*given, names), on_duplicate, threads)
 
     def add_documents(
         self,
@@ -766,7 +784,9 @@ class BM25Index:
         """
         from bm25rag.additions import NewRecords
 
-        return self._live.add(NewRecords(documents, store_text, progress), on_duplicate, threads)
+        names = self._live.state.snapshot.parameters.names
+        records = NewRecords(documents, store_text, progress, names)
+        return self._live.add(records, on_duplicate, threads)
 
     def delete(
         self, ids: Iterable[str] | None = None, filter: FilterSpec | None = None
@@ -870,6 +890,7 @@ class BM25Index:
         b: float = UNCHANGED,
         delta: float | None = UNCHANGED,
         delta_on: DeltaOn = UNCHANGED,
+        fields: Mapping[str, float] = UNCHANGED,
     ) -> Self:
         """Return a read-only view of the same documents under other parameters.
 
@@ -880,18 +901,19 @@ class BM25Index:
         ----------
         variant, k1, b, delta, delta_on
             As in the constructor.
+        fields
+            New weights of fields; the others stay.
 
         Raises
         ------
         TypeError, ValueError
-            As the constructor.
+            As the constructor, or if the index has no such field.
         """
-        given = {"variant": variant, "k1": k1, "b": b, "delta": delta, "delta_on": delta_on}
+        given: dict[str, Any] = {"variant": variant, "k1": k1, "b": b, "delta": delta}
+        given |= {"delta_on": delta_on, "fields": fields}
         given = {name: value for name, value in given.items() if value is not UNCHANGED}
         state = self._live.state
-        snapshot = state.snapshot
-        parameters = snapshot.parameters.changed(given)
-        tuned = Snapshot(snapshot.views, parameters, snapshot.analyzer, snapshot.statistics)
+        tuned = state.snapshot.tuned(state.snapshot.parameters.changed(given))
         return self._from_live(LiveIndex(state._replace(snapshot=tuned), TUNED))
 
     def snapshot(self) -> Self:
@@ -978,6 +1000,7 @@ class BM25Index:
         b: float | None = None,
         delta: float | None = None,
         delta_on: DeltaOn | None = None,
+        fields: Mapping[str, float] | None = None,
         cache: str | PathLike[str] | None = None,
         storage_options: dict[str, Any] | None = None,
         offline: bool = False,
@@ -1007,7 +1030,7 @@ class BM25Index:
             verified, at each ``refresh`` too.
         timeout
             How many seconds a writer waits for another writer to close, >= 0.
-        analyzer, variant, k1, b, delta, delta_on
+        analyzer, variant, k1, b, delta, delta_on, fields
             As in the constructor. Mode ``"a"`` makes an index with them; an index that exists
             must have those that are not ``None``, in every mode.
         cache
@@ -1040,7 +1063,8 @@ class BM25Index:
         AnalyzerChangedWarning
             If the installed stemmer gives other stems than those indexed.
         """
-        parameters = {"variant": variant, "k1": k1, "b": b, "delta": delta, "delta_on": delta_on}
+        parameters: dict[str, Any] = {"variant": variant, "k1": k1, "b": b, "delta": delta}
+        parameters |= {"delta_on": delta_on, "fields": fields}
         live = open_index(
             path,
             mode,

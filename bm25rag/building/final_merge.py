@@ -10,7 +10,7 @@ from bm25rag.building.memory import merge_room
 from bm25rag.building.plan import Plan
 from bm25rag.common.chunks import Spools
 from bm25rag.merging.merge import merge_in_chunks
-from bm25rag.segments.view import SegmentView
+from bm25rag.segments.view import SegmentView, add_tokens
 from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.manifest import Manifest, clean
 from bm25rag.storage.segment_files import write_segment
@@ -48,7 +48,7 @@ def write_merged(folder: str, held: BaseFileLock, state: State, plan: Plan, buil
     if not state.views:
         writer.commit(state)
         return
-    tokens = sum(view.tokens for view in state.views)
+    tokens = add_tokens(view.tokens for view in state.views)
     with _progress_bar(state.views, plan.progress) as note, Spools(building) as spools:
         room = merge_room(plan.memory)
         arrays = merge_in_chunks(state.views, spools, room, plan.threads, note)

@@ -41,15 +41,18 @@ PARTS = PLAIN._replace(writer=PartsWriter)
 
 
 def read_source(
-    documents: Iterable[Document | Text], store_text: bool, progress: bool
+    documents: Iterable[Document | Text],
+    store_text: bool,
+    progress: bool,
+    names: tuple[str, ...] | None,
 ) -> NewDocuments | NewRecords:
     """Return what checks documents as it is iterated: ``Document`` records or texts."""
     remaining = iter(shown(documents, progress))
     first = list(islice(remaining, 1))
     everything: Iterable[Any] = chain(first, remaining)
     if first and isinstance(first[0], Document):
-        return NewRecords(everything, store_text, False, bounded=True)
-    return NewDocuments(everything, None, None, None, None, store_text, False)
+        return NewRecords(everything, store_text, False, names, bounded=True)
+    return NewDocuments(everything, None, None, None, None, store_text, False, names)
 
 
 def gather(
@@ -82,7 +85,8 @@ def gather(
     OSError
         If the disk is full.
     """
-    source = read_source(documents, plan.store_text, plan.progress)
+    names = plan.empty.parameters.names
+    source = read_source(documents, plan.store_text, plan.progress, names)
     path, tokenizer = os.path.join(folder, BUILDING), plan.empty.analyzer.tokenizer
     begun = {"shards": shards, "store_text": plan.store_text, "on_duplicate": plan.on_duplicate}
     receipt = _begin(path, plan, begun)

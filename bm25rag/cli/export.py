@@ -11,6 +11,7 @@ from bm25rag import BM25Index
 from bm25rag.cli.options import examples, filter_option, index_argument, usage_errors
 from bm25rag.cli.output import to_json
 from bm25rag.cli.terminal import write_result
+from bm25rag.documents import fields_beside
 
 # Documents that are in memory at once; more if they have vectors, since to read some of these takes
 # a look at the postings of all, 2 ns for each.
@@ -33,7 +34,7 @@ def export_command(index_path: Path, untrusted: bool, filter_: dict[str, Any] | 
     Each line has id, text and metadata and, if the index has sparse vectors, vector,
     which 'bm25rag index --vector-field vector' reads. Dates are ISO strings there;
     payloads, which are bytes, are left out, and the text is null where the index keeps
-    none.
+    none. Fields of the index are in the metadata.
     """
     index = BM25Index.open(index_path, untrusted=untrusted).snapshot()
     with usage_errors():
@@ -43,7 +44,8 @@ def export_command(index_path: Path, untrusted: bool, filter_: dict[str, Any] | 
     for start in range(0, len(ids), size):
         batch = ids[start : start + size]
         records: list[dict[str, Any]] = [
-            {"id": one.id, "text": one.text, "metadata": one.metadata} for one in index.get(batch)
+            {"id": one.id, "text": one.text, "metadata": one.metadata | fields_beside(one)}
+            for one in index.get(batch)
         ]
         if has_vectors:
             for record, vector in zip(records, index.vectors.get(batch), strict=True):

@@ -34,6 +34,7 @@ def info_command(index_path: Path | str, untrusted: bool, as_json: bool) -> None
     index = BM25Index.open(index_path, untrusted=untrusted)
     names = ("variant", "k1", "b", "delta", "delta_on")
     facts: dict[str, Any] = index.stats() | {name: getattr(index, name) for name in names}
+    facts |= {} if index.fields is None else {"fields": index.fields}
     frequencies = index.vectors.document_frequencies()
     if len(frequencies):
         facts |= {"vector_terms": len(frequencies), "vector_postings": int(frequencies.sum())}
@@ -55,6 +56,8 @@ def _show(value: object) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:,.6g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={weight:g}" for name, weight in value.items())
     return "none" if value is None else str(value)
 
 

@@ -51,6 +51,7 @@ By default, scores use the variant lucene with k1=1.2 and b=0.75.
         "bm25rag index pages.jsonl.gz -o pages.bm25 --id-field url --text-field body",
         "bm25rag index 'parts/*.parquet' -o pages.bm25 --memory 2GiB --on-error stop",
         "bm25rag index pages.jsonl.gz -o pages.bm25 --shards 4",
+        "bm25rag index scifact/ -o scifact.bm25 --field title=3",
         "bm25rag index faq.txt -o faq.bm25 --format lines --language german",
     ),
 )
@@ -117,6 +118,7 @@ def index_command(
         settings = {"analyzer": analyzer, **scoring_parameters(options)}
         index = BM25Index(**settings)
     documents = Sources(sources, options, Path(output))
+    documents.fields = index.fields
     in_memory = shards is None and size is None
     if in_memory:
         check_output(output, force)
@@ -158,6 +160,7 @@ def add_command(
         reporting(documents, index_path),
         BM25Index.open(index_path, mode="w", untrusted=untrusted) as index,
     ):
+        documents.fields = index.fields
         written = _fill(index, documents, options["on_duplicate"])
     _report("Added", written, perf_counter() - start, index_path)
     exit_if_skipped(documents)

@@ -38,7 +38,7 @@ class _IndexPath(click.Path):
 
 
 INDEX_PATH = _IndexPath(path_type=Path)
-_SCORING = ("variant", "k1", "b", "delta", "delta_on")
+_SCORING = ("variant", "k1", "b", "delta", "delta_on", "fields")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -58,6 +58,20 @@ def together(*options: Callable[[Any], Any]) -> Callable[[_Function], _Function]
     return add
 
 
+def _parse_fields(
+    context: click.Context, parameter: click.Parameter, value: tuple[str, ...]
+) -> dict[str, float] | None:
+    fields = {}
+    for one in value:
+        name, _, weight = one.rpartition("=")
+        try:
+            fields[name or weight] = float(weight) if name else 1.0
+        except ValueError as error:
+            message = f"expected NAME=WEIGHT, such as title=3, got {one!r}"
+            raise click.BadParameter(message) from error
+    return fields or None
+
+
 scoring_options = together(
     click.option(
         "--variant", type=click.Choice(list(VARIANTS)), help="Formula of the BM25 family."
@@ -69,6 +83,15 @@ scoring_options = together(
         "--delta-on",
         type=click.Choice(["all", "matched"]),
         help="Which terms get --delta: all of the query, or only those matched.",
+    ),
+    click.option(
+        "--field",
+        "fields",
+        multiple=True,
+        metavar="NAME=WEIGHT",
+        callback=_parse_fields,
+        help="A field and its weight, as in title=3; repeatable. The field text, which has all"
+        " other texts, has the weight 1 unless it is given.",
     ),
 )
 

@@ -16,6 +16,7 @@ from bm25rag.cli.snippets import marked_snippet
 from bm25rag.cli.terminal import UNSAFE, one_line, result_console
 from bm25rag.common.arrays import Float64
 from bm25rag.common.json_values import finite
+from bm25rag.documents import fields_beside
 from bm25rag.evaluation.files import run_lines
 from bm25rag.readers import Query
 
@@ -137,7 +138,9 @@ def _json_hits(hits: Sequence[Hit], answers: Answers) -> Iterator[dict[str, Any]
     for rank, hit in enumerate(hits, start=answers.first):
         shown = {"rank": rank, "id": hit.id, "score": hit.score, "text": hit.text}
         places = {"spans": hit.spans} if answers.spans else {}
-        yield {**shown, "metadata": hit.metadata, **places}
+        fields = fields_beside(hit)
+        beside = {"fields": fields} if fields else {}
+        yield {**shown, "metadata": hit.metadata, **beside, **places}
 
 
 def write_jsonl(stream: IO[str], answers: Answers) -> None:

@@ -31,7 +31,9 @@ from bm25rag.errors import DuplicateIdError
 _BATCH = 1000
 _FIELDS = ("id_field", "text_fields", "metadata_fields", "vector_field")
 _READING = ("format_", *_FIELDS, "max_size", "passage_size")
-_SETTINGS = ("language", "stopwords", "stemmer", "variant", "k1", "b", "delta", "delta_on")
+_SETTINGS = (
+    *("language", "stopwords", "stemmer", "variant", "k1", "b", "delta", "delta_on", "fields"),
+)
 _OUTPUT = ("format_", "as_json", "output")
 _SEARCHING = ("query", "queries_path", *_OUTPUT, "k", "min_score", "filter_", "syntax")
 
@@ -99,6 +101,7 @@ def build_command(
         names = ("language", "stopwords", "stemmer")
         analyzer = Analyzer(**{name: options[name] for name in names})
     format_ = "auto" if options["format_"] == "beir" else options["format_"]
+    parameters = scoring_parameters(options)
     _connect(address)
     try:
         index = build(
@@ -111,7 +114,8 @@ def build_command(
             num_cpus=num_cpus,
             memory=memory,
             analyzer=analyzer,
-            **scoring_parameters(options),
+            field_weights=parameters.pop("fields", None),
+            **parameters,
         )
     except DuplicateIdError as error:  # there is no --on-duplicate here
         raise ValueError(str(error)) from error

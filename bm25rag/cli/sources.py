@@ -62,7 +62,14 @@ class Sources:
         A folder to leave out: the index itself.
     progress
         Whether a terminal is shown how much has been read.
+
+    Attributes
+    ----------
+    fields
+        Those of the index, as ``BM25Index.fields``.
     """
+
+    fields: Mapping[str, float] | None = None
 
     def __init__(
         self,
@@ -234,7 +241,8 @@ class Sources:
     def _followed(self, file: _File, tolerance: Tolerance, share: float) -> Iterator[Document]:
         def read(path: Path) -> Iterator[Document]:
             kind = "jsonl" if file.kind == "beir" else file.kind
-            fields, size = fields_of(self._options), self._options["passage_size"]
+            fields = fields_of(self._options)._replace(weighted=self.fields)
+            size = self._options["passage_size"]
             return read_file(path, kind, file.name, file.in_folder, fields, size, tolerance)
 
         return read(file.path) if self._bar is None else self._bar.follow(file.path, read, share)

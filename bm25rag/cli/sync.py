@@ -112,6 +112,7 @@ def _same(old: Document, new: Document) -> bool:
         old.text == new.text
         and _canonical(old.metadata) == _canonical(new.metadata)
         and _rounded(old.vector) == _rounded(new.vector)
+        and old.fields == new.fields
     )
 
 
@@ -152,7 +153,7 @@ class _Sync:
             reporting(documents, self._index_path, before),
             BM25Index.open(self._index_path, mode=mode, untrusted=self._untrusted) as index,
         ):
-            self._last = documents
+            self._last, documents.fields = documents, index.fields
             changes = _Changes(index, documents)
             deleted = changes.count() if dry_run else changes.write(self._folder)
         if before is None or changes.added or changes.replaced or deleted:

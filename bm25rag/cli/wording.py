@@ -17,7 +17,8 @@ from bm25rag.errors import (
 
 # The arguments that are options here. The library's messages begin with the argument's name.
 _ARGUMENTS = (
-    "variant|k1|b|delta|delta_on|language|stopwords|stemmer|filter|min_score|threads|on_duplicate"
+    "variant|k1|b|delta|delta_on|fields|language|stopwords|stemmer|filter|min_score|threads"
+    "|on_duplicate"
 )
 _FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 _NAMED = re.compile(rf"^({_ARGUMENTS})(?=:? )|\b({_ARGUMENTS})=(?=\S)")
@@ -59,7 +60,7 @@ def describe(error: Exception) -> str:
 
 
 def _option(found: re.Match[str]) -> str:
-    option = f"--{found[1] or found[2]}".replace("_", "-")
+    option = f"--{found[1] or found[2]}".replace("_", "-").replace("--fields", "--field")
     return option if found[1] else f"{option} "
 
 

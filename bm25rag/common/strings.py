@@ -8,6 +8,8 @@ from typing import TypeAlias
 from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.errors import CorruptIndexError
 
+# The field that a plain text is.
+TEXT = "text"
 # Between the terms of a list that are joined.
 SEPARATOR = "\n"
 
@@ -16,6 +18,10 @@ SEPARATOR = "\n"
 # garbage collector's business: with an object for each document, it would visit all that the
 # caller has given, again and again.
 TermList: TypeAlias = bytes | list[str]
+
+
+# The texts of a document's fields, or the terms of each; ``None``: it does not have the field.
+FieldTexts: TypeAlias = tuple[str | TermList | None, ...]
 
 
 def join_terms(terms: Sequence[str]) -> TermList:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from threading import TIMEOUT_MAX
@@ -66,6 +66,7 @@ def build(
     b: float = 0.75,
     delta: float | None = None,
     delta_on: DeltaOn = "all",
+    field_weights: Mapping[str, float] | None = None,
 ) -> BM25Index:
     """Build a sharded index from files by tasks of a Ray cluster, and open it for reading.
 
@@ -104,6 +105,8 @@ def build(
         Seconds that each of the three steps may take: shards, statistics, their merging.
     analyzer, variant, k1, b, delta, delta_on
         As for ``BM25Index``.
+    field_weights
+        The ``fields`` of ``BM25Index``; those of a document are its metadata by their names.
 
     Raises
     ------
@@ -129,7 +132,9 @@ def build(
         size_limit(),
     )
     divided = divide(find_sources(files, reading.format), count)
-    empty = new_state(analyzer, variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on)
+    parameters: dict[str, Any] = {"variant": variant, "k1": k1, "b": b, "delta": delta}
+    parameters |= {"delta_on": delta_on, "fields": field_weights}
+    empty = new_state(analyzer, **parameters)
     plan = _plan(folder, divided, reading, empty.stored(), store_text, num_cpus, memory)
     options = _options(plan, num_cpus, max_retries)
 
@@ -160,6 +165,7 @@ def build_dataset(
     b: float = 0.75,
     delta: float | None = None,
     delta_on: DeltaOn = "all",
+    field_weights: Mapping[str, float] | None = None,
 ) -> BM25Index:
     """Build a sharded index from a ``ray.data.Dataset``, in the order of its rows.
 
@@ -175,6 +181,8 @@ def build_dataset(
         As for ``build``; there may be more shards than blocks, of which some are then empty.
     analyzer, variant, k1, b, delta, delta_on
         As for ``BM25Index``.
+    field_weights
+        The ``fields`` of ``BM25Index``; those of a document are its metadata by their names.
 
     Raises
     ------
@@ -186,7 +194,9 @@ def build_dataset(
         raise ValueError("fields must name the column with the ids: Fields(id='id')")
     reading = Reading("rows", fields)
     divided: list[Any] = [[] for _ in range(count)]
-    empty = new_state(analyzer, variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on)
+    parameters: dict[str, Any] = {"variant": variant, "k1": k1, "b": b, "delta": delta}
+    parameters |= {"delta_on": delta_on, "fields": field_weights}
+    empty = new_state(analyzer, **parameters)
     plan = _plan(folder, divided, reading, empty.stored(), store_text, num_cpus, memory)
     options = _options(plan, num_cpus, max_retries)
 
@@ -232,6 +242,8 @@ def _plan(
     path = local_path(folder)
     check_new(path)
     stored, size = check_flag("store_text", store_text), check_memory("memory", memory)
+    fields = reading.fields._replace(weighted=empty.parameters.names)
+    reading = reading._replace(fields=fields)
     return Plan(path, shards, reading, empty, stored, size, threads)
 
 

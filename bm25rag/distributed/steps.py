@@ -34,6 +34,7 @@ from bm25rag.distributed.sources import Fingerprint, Reading, SourceFile, finger
 from bm25rag.documents import Document
 from bm25rag.errors import CorruptIndexError, DuplicateIdError, NotAnIndexError
 from bm25rag.index import BM25Index
+from bm25rag.segments.view import add_tokens
 from bm25rag.sharded.building import publish
 from bm25rag.sharded.manifest import commit_folder, shard_folder, shard_receipt
 from bm25rag.sharded.statistics import (
@@ -46,7 +47,7 @@ from bm25rag.sharded.statistics import (
 from bm25rag.storage.fs import make_folder
 from bm25rag.storage.manifest import BUILDING, manifest_path, read_sealed, replace_sealed
 from bm25rag.storage.segment_files import read_index
-from bm25rag.storage.state import State
+from bm25rag.storage.state import State, parse_settings
 
 __all__ = [
     "Counts",
@@ -297,8 +298,9 @@ def count_shard(folder: str, number: int, receipt: Receipt, partitions: int) -> 
     partitions
         How many partitions.
     """
-    views = read_index(built_folder(folder, number, receipt), mapped=True, known={})[1]
-    local = LocalStatistics(views)
+    path = built_folder(folder, number, receipt)
+    manifest, views = read_index(path, mapped=True, known={})
+    local = LocalStatistics(views, parse_settings(path, manifest.settings).parameters)
     for view in views:
         view.segment.ids.check_all()
     tables = [view.segment.ids for view in views]
@@ -350,7 +352,7 @@ def check_unique(plan: Plan, receipts: Sequence[Receipt], merged: Sequence[Merge
 def finish(
     plan: Plan,
     receipts: Sequence[Receipt],
-    totals: Sequence[tuple[int, int]],
+    totals: Sequence[tuple[int, tuple[int, ...]]],
     merged: Sequence[TermCounts],
     extra: dict[str, Any],
 ) -> None:
@@ -376,7 +378,8 @@ def finish(
         if source != target:
             remove(target)
             os.rename(source, target)
-    documents, tokens = map(sum, zip(*totals, strict=True))
+    documents = sum(of_shard for of_shard, _ in totals)
+    tokens = add_tokens(of_shard for _, of_shard in totals)
     state = plan.empty._replace(extra=extra, probe=plan.empty.analyzer.probe())
     publish(
         plan.folder,

@@ -107,7 +107,8 @@ class LiveIndex:
     def snapshot(self) -> Snapshot:
         """What to read from now; long writes then pause for readers."""
         note_read()
-        return self.state.snapshot
+        snapshot = self.state.snapshot
+        return snapshot if snapshot.matches_all else snapshot.matching
 
     def copy(self) -> LiveIndex:
         """Return an index of its own, in memory, with the same state."""

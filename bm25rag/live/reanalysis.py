@@ -22,7 +22,8 @@ def reanalyzed(index: LiveIndex, analyzer: Analyzer | None) -> LiveIndex:
     chosen = snapshot.analyzer if analyzer is None else analyzer
     empty = new_state(chosen, **snapshot.parameters.to_dict())
     documents = [snapshot.document(*place) for place in snapshot.passing(None)]
-    bare = [document.id for document in documents if document.text is None]
+    texts = [doc.text if doc.fields is None else doc.fields for doc in documents]
+    bare = [doc.id for doc, text in zip(documents, texts, strict=True) if text is None]
     if bare:
         raise ValueError(
             f"the texts of {len(bare)} of {len(documents)} documents are not stored "
@@ -32,6 +33,6 @@ def reanalyzed(index: LiveIndex, analyzer: Analyzer | None) -> LiveIndex:
     for document, vector in zip(documents, vectors, strict=True):
         document.vector = vector or None
     made = LiveIndex(empty, MEMORY)
-    made.add(NewRecords(documents, True, False), "error", None)
+    made.add(NewRecords(documents, True, False, snapshot.parameters.names), "error", None)
     made.state = made.state._replace(next_id=state.next_id)
     return made

@@ -18,12 +18,13 @@ from bm25rag.columns.merge import (
 )
 from bm25rag.common.arrays import Int64
 from bm25rag.common.chunks import Growing, Spools
-from bm25rag.merging.merged_postings import Arrays, MergedPostings, MergedVectors, chunk_lengths
+from bm25rag.common.strings import TEXT
+from bm25rag.merging.merged_postings import Arrays, MergedPostings, MergedVectors
 from bm25rag.metadata.field_merge import Source, living_source, merge_fields
 from bm25rag.metadata.fields import Assembler, Fields
 from bm25rag.segments.postings import Postings
 from bm25rag.segments.segment import Segment
-from bm25rag.segments.view import SegmentView
+from bm25rag.segments.view import SegmentView, add_tokens
 
 
 def merge_segments(views: Sequence[SegmentView]) -> Segment:
@@ -33,12 +34,13 @@ def merge_segments(views: Sequence[SegmentView]) -> Segment:
     return Segment(
         MergedPostings(views).postings(),
         join_tables(_living_ids(views)),
-        join_columns([LivingStrings(view.segment.texts, view.living) for view in views]),
+        _join_texts(views, TEXT),
         join_columns([LivingStrings(_metadata_of(view), view.living) for view in views]),
         join_columns([LivingStrings(view.segment.payloads, view.living) for view in views]),
-        sum(view.tokens for view in views),
+        add_tokens(view.tokens for view in views),
         _merge_fields(views),
         _merge_vectors(views),
+        {name: _join_texts(views, name) for name in views[0].segment.other_texts},
     )
 
 
@@ -62,19 +64,27 @@ def merge_in_chunks(
 
     segments, living = [view.segment for view in views], [view.living for view in views]
     of_one = room // (threads + 1)
-    arrays = MergedPostings(views).arrays(spools, of_one, threads, note)
+    merged = MergedPostings(views)
+    arrays = merged.arrays(spools, of_one, threads, note)
     arrays |= column("ids", [segment.ids.column for segment in segments])
-    arrays["lengths"] = chunk_lengths(views)
+    arrays["lengths"] = merged.lengths()
     arrays["ids.keys"], arrays["ids.order"] = chunk_tables(_living_ids(views), spools, room)
     fields, field_columns = _chunk_fields(views, spools)
     arrays |= fields
     arrays |= column("texts", [segment.texts for segment in segments])
+    for place, name in enumerate(segments[0].other_texts):
+        own = [segment.other_texts[name] for segment in segments]
+        arrays |= column(f"text_fields.texts.{place}", own)
     arrays |= column("metadata", [segment.metadata for segment in segments])
     arrays |= column("payloads", [segment.payloads for segment in segments])
     arrays |= field_columns
     if any(segment.vectors is not None for segment in segments):
         arrays |= MergedVectors(views).arrays(spools, of_one, threads, note)
     return arrays
+
+
+def _join_texts(views: Sequence[SegmentView], name: str) -> Column:
+    return join_columns([LivingStrings(one.segment.texts_of(name), one.living) for one in views])
 
 
 def _living_ids(views: Sequence[SegmentView]) -> list[LivingTable]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bm25rag.columns.column import offset_type
 from bm25rag.columns.merge import JoinedTerms
 from bm25rag.columns.string_table import key_ranges
-from bm25rag.common.arrays import Array, Bool, UInt32, UInt64, Unsigned
+from bm25rag.common.arrays import Array, Bool, UInt32, Unsigned
 from bm25rag.common.chunks import Chunks, Spool, Spools
 from bm25rag.common.threads import map_in_order
 from bm25rag.kernels.records import Run
@@ -21,6 +21,9 @@ from bm25rag.segments.postings import LivingPostings, Postings
 from bm25rag.segments.postings_builder import Placed, place_postings
 from bm25rag.segments.vectors_builder import Weights, own_codes, vector_arrays
 from bm25rag.segments.view import SegmentView
+
+if TYPE_CHECKING:
+    from bm25rag.segments.text_fields import TextFields
 
 # About how many bytes a term of a segment and a posting take while they are merged.
 _TERM_BYTES, _POSTING_BYTES = 200, 16
@@ -42,18 +45,51 @@ class MergedPostings:
         for table in self._terms:
             table.check_keys()
         self._view_at = {offset: number for number, offset in enumerate(self._offsets[:-1])}
+        self._text_fields: TextFields | None = None
+        # The new number of each row of lengths of each segment, if texts have fields.
+        self._new_lengths: list[UInt32] = []
 
     def _count_codes(self, used: Iterable[slice | Bool]) -> None:
         """Find the codes of the merged postings, and how those of each segment become them."""
-        pairs = [_pairs(view.segment.postings) for view in self._views]
-        living = [each[those] for each, those in zip(pairs, used, strict=True)]
+        pairs, those_used = [view.segment.postings.pairs() for view in self._views], list(used)
+        if any(view.segment.postings.text_fields is not None for view in self._views):
+            pairs = self._join_fields(pairs, those_used)
+        codes = [tf * _PAIR + lengths for tf, lengths in pairs]
+        living = [each[those] for each, those in zip(codes, those_used, strict=True)]
         distinct = np.unique(np.concatenate([np.empty(0, np.uint64), *living]))
         self.type: Any = np.uint16 if len(distinct) <= postings_builder.NARROW else np.uint32
         self._tf = (distinct // _PAIR).astype(np.uint32)
         self._lengths = (distinct % _PAIR).astype(np.uint32)
         self._new_codes: list[Unsigned] = [
-            np.searchsorted(distinct, each).astype(self.type) for each in pairs
+            np.searchsorted(distinct, each).astype(self.type) for each in codes
         ]
+
+    def _join_fields(
+        self, pairs: list[tuple[UInt32, UInt32]], used: Sequence[slice | Bool]
+    ) -> list[tuple[UInt32, UInt32]]:
+        """Give the rows in use of all segments new numbers; return the pairs of these."""
+        from bm25rag.segments.text_fields import TextFields, join_used  # few indexes have fields
+
+        each = [view.segment.postings.text_fields for view in self._views]
+        fields = [one for one in each if one is not None]
+        of_codes = [[tf[those]] for (tf, _), those in zip(pairs, used, strict=True)]
+        counts, new_counts = join_used([one.counts for one in fields], of_codes)
+        of_documents = map(_living_lengths, self._views)
+        lengths, new_lengths = join_used([one.lengths for one in fields], of_documents)
+        self._text_fields = TextFields(fields[0].names, counts, lengths)
+        self._new_lengths = new_lengths
+        renumbered = zip(pairs, new_counts, new_lengths, strict=True)
+        return [(rows[tf], of[lengths]) for (tf, lengths), rows, of in renumbered]
+
+    def lengths(self) -> Chunks:
+        """Return the lengths of the living documents, as a file has them, after ``arrays``."""
+
+        def pieces() -> Iterator[UInt32]:
+            for place, view in enumerate(self._views):
+                for some in _living_lengths(view):
+                    yield self._new_lengths[place].take(some) if self._new_lengths else some
+
+        return Chunks(np.uint32, self._offsets[-1], pieces())
 
     def codes(self, run: Run) -> Unsigned:
         """Return the code of every posting of a run, which has its segment's in place of tf."""
@@ -61,9 +97,15 @@ class MergedPostings:
 
     def postings(self) -> Postings:
         """Return all, merged in memory."""
+        placed = self._place_all()
         each = [(view.segment.postings.lengths, view.living) for view in self._views]
         lengths = [some if living is None else some[living] for some, living in each]
-        return self._place_all().postings(self._tf, self._lengths, np.concatenate(lengths))
+        if self._new_lengths:
+            pairs = zip(self._new_lengths, lengths, strict=True)
+            lengths = [new.take(some) for new, some in pairs]
+        fields = self._text_fields
+        all_lengths = np.concatenate(lengths)
+        return placed.postings(self._tf, self._lengths, all_lengths, text_fields=fields)
 
     def arrays(
         self, spools: Spools, room: int, threads: int, note: Callable[[int], object]
@@ -109,7 +151,9 @@ class MergedPostings:
         }
 
     def _code_arrays(self, codes: Spool) -> Arrays:
-        return {"codes": codes.chunks(), "code_tf": self._tf, "code_length": self._lengths}
+        arrays: Arrays = {"codes": codes.chunks(), "code_tf": self._tf}
+        arrays["code_length"] = self._lengths
+        return arrays if self._text_fields is None else {**arrays, **self._text_fields.arrays}
 
     def _cost(self, ranks: Sequence[slice]) -> int:
         cost = 0
@@ -178,11 +222,6 @@ def _numbers(count: int) -> Chunks:
     return Chunks(np.uint32, count, pieces)
 
 
-def _pairs(postings: Postings) -> UInt64:
-    tf, lengths = postings.pairs()
-    return tf * _PAIR + lengths
-
-
 def _used(view: SegmentView, codes: Iterable[Unsigned]) -> slice | Bool:
     """Return which codes are used, given those of all postings of living documents."""
     if view.living is None:
@@ -200,14 +239,9 @@ def _living_codes(view: SegmentView) -> Iterator[Unsigned]:
         yield codes if living is None else codes[living[documents]]
 
 
-def chunk_lengths(views: Sequence[SegmentView]) -> Chunks:
-    """Return the lengths of the living documents, as a file has them."""
-
-    def pieces() -> Iterator[UInt32]:
-        for view in views:
-            numbers = view.numbers()
-            for first in range(0, len(numbers), _LENGTHS):
-                some = np.asarray(numbers[first : first + _LENGTHS], np.uint32)
-                yield view.segment.postings.length_of(some).astype(np.uint32)
-
-    return Chunks(np.uint32, sum(view.count for view in views), pieces())
+def _living_lengths(view: SegmentView) -> Iterator[UInt32]:
+    """Yield the lengths of the living documents, or their numbers."""
+    numbers = view.numbers()
+    for first in range(0, len(numbers), _LENGTHS):
+        some = np.asarray(numbers[first : first + _LENGTHS], np.uint32)
+        yield view.segment.postings.length_of(some).astype(np.uint32)

@@ -15,7 +15,7 @@ from bm25rag.readers.notebooks import read_notebook
 from bm25rag.readers.passages import PassageReader, read_passages
 from bm25rag.readers.pdf import read_pdf
 from bm25rag.readers.plain import read_lines, read_text
-from bm25rag.readers.records import Fields, RecordReader
+from bm25rag.readers.records import Fields, RecordReader, with_fields
 from bm25rag.readers.tables import read_csv, read_tsv
 from bm25rag.readers.word import read_docx
 
@@ -117,6 +117,18 @@ def read_file(
     """
     if kind in _RECORDS:
         return _RECORDS[kind](path, fields, name, not in_folder, tolerance)
+    documents = _documents(path, kind, name, passage_size, tolerance)
+    return documents if fields.weighted is None else _with_fields(documents, path, fields)
+
+
+def _with_fields(documents: Iterator[Document], path: Path, fields: Fields) -> Iterator[Document]:
+    for document in documents:
+        yield with_fields(document, path, document.id, fields)
+
+
+def _documents(
+    path: Path, kind: str, name: str, passage_size: int, tolerance: Tolerance
+) -> Iterator[Document]:
     if kind in _PASSAGES:
         return _PASSAGES[kind](path, passage_size, name, tolerance)
     return _PLAIN[kind](path, name, tolerance)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import update_wrapper
 from itertools import chain
 from pathlib import Path
@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 
 from bm25rag import Document
 from bm25rag.common.sparse import read_vector
+from bm25rag.common.strings import TEXT
+from bm25rag.documents import in_fields
 from bm25rag.readers.decoding import STRICT, Tolerance, or_raise
 from bm25rag.readers.lines import fail, name_of
 
@@ -40,12 +42,15 @@ class Fields(NamedTuple):
     kept then; of the same name, the one beside it counts.
     ``vector``: the field with a sparse vector, which every record has, if only as null; see
     ``parse_vector``. None: records have none.
+    ``weighted``: the fields of the index, as ``BM25Index.fields``: those of a document are its
+    metadata by these names, which are strings and are not joined to the text.
     """
 
     id: str | None = None
     texts: Sequence[str] | None = None
     metadata: Sequence[str] | None = None
     vector: str | None = None
+    weighted: Collection[str] | None = None
 
 
 Record = tuple[int, int | str, Mapping[str, Any] | ValueError]
@@ -96,6 +101,7 @@ class Records(NamedTuple):
         """Return the fields with text by the first records, and tell which; see ``Fields``."""
         names = dict.fromkeys(name for record in sample for name in record)
         kept = {*ID_FIELDS, self.fields.id, self.fields.vector, *(self.fields.metadata or ())}
+        kept |= {*(self.fields.weighted or ())}
         chosen = [
             name
             for name in names
@@ -109,8 +115,11 @@ class Records(NamedTuple):
     def document(self, record: Mapping[str, Any], number: int, line: int | str) -> Document:
         """Return the document for a record; ``number`` and ``line`` as in ``Record``."""
         texts = TEXT_FIELDS if self.fields.texts is None else self.fields.texts
+        apart = [name for name in self.fields.weighted or () if name != TEXT and name in record]
+        texts = [name for name in texts if name not in apart]
         id, taken = id_of(record, self.path, line, self.fields.id)
-        text = text_of(record, self.path, line, texts)
+        has_text = not apart or any(record.get(name) is not None for name in texts)
+        text = text_of(record, self.path, line, texts) if has_text else ""
         vector = vector_of(record, self.path, line, self.fields.vector)
         in_folder = self.name is not None and not self.own_ids
         metadata = {"source": self.name} if in_folder else {}
@@ -121,12 +130,14 @@ class Records(NamedTuple):
                 metadata |= kept.pop("metadata")
             metadata |= kept
         else:
-            metadata |= {key: record[key] for key in self.fields.metadata if key in record}
+            kept_keys = dict.fromkeys([*self.fields.metadata, *apart])
+            metadata |= {key: record[key] for key in kept_keys if key in record}
         if id is None:
             id = f"{self.name or name_of(self.path).rpartition('/')[2]}#{number}"
         elif in_folder:
             id = f"{self.name}#{id}"
-        return Document(id=id, text=text, metadata=metadata, payload=None, vector=vector)
+        made = Document(id=id, text=text, metadata=metadata, payload=None, vector=vector)
+        return with_fields(made, self.path, line, self.fields)
 
 
 class RecordReader(Protocol):
@@ -234,6 +245,17 @@ def text_of(record: Mapping[str, Any], path: Path, line: int | str, fields: Sequ
             problem = f"text field {field!r}: expected a string, got {type(value).__name__}"
             fail(path, line, problem)
     return " ".join(value for _, value in present if value)
+
+
+def with_fields(document: Document, path: Path, line: int | str, fields: Fields) -> Document:
+    """Give a document its fields, if the index has any; its metadata hold them."""
+    if fields.weighted is not None:
+        document.fields = in_fields(document.text or "", document.metadata, fields.weighted)
+        for name, text in document.fields.items():
+            if not isinstance(text, str):
+                problem = f"field {name!r}: expected a string, got {type(text).__name__}"
+                fail(path, line, problem)
+    return document
 
 
 def vector_of(

@@ -22,12 +22,14 @@ References
    insights on scoring functions for ad hoc IR. SIGIR 2013.
 .. [8] C. D. Manning, P. Raghavan, H. Schütze. Introduction to Information
    Retrieval, section 6.2. 2008.
+.. [9] S. Robertson, H. Zaragoza, M. Taylor. Simple BM25 extension to multiple
+   weighted fields. CIKM 2004.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -35,6 +37,7 @@ import numpy as np
 from bm25rag.common.arrays import Float32, Float64
 from bm25rag.common.checks import check_choice, check_real
 from bm25rag.common.record import Record
+from bm25rag.common.strings import TEXT
 
 VariantName: TypeAlias = Literal["lucene", "robertson", "atire", "bm25l", "bm25+", "tfldp", "tfidf"]
 """The names in ``VARIANTS``."""
@@ -43,6 +46,9 @@ DeltaOn: TypeAlias = Literal["all", "matched"]
 
 # Products of larger values could overflow float32; no collection needs them.
 LARGEST = 1e30
+
+# Blocks of 2^14 documents, with a text for each field, are counted at once.
+MOST_FIELDS = 64
 
 Idf = Callable[[float, Float64], Float64]
 TermWeight = Callable[[Float64, Float64, Float64, float, float], Float64]
@@ -156,6 +162,9 @@ class Parameters(Record):
     delta_on
         ``"all"`` sums the lower bound over all query terms (as BM25S does),
         ``"matched"`` over those that the document contains (Lv & Zhai).
+    fields
+        The weight of each field of a document, ``text`` among them, 0 or from 1e-30 to 1e30; tf and
+        |d| are the weighted sums over the fields, in this order [9]_. ``None``: texts are whole.
 
     Raises
     ------
@@ -166,7 +175,7 @@ class Parameters(Record):
         variant without one.
     """
 
-    __slots__ = __match_args__ = ("variant", "k1", "b", "delta", "delta_on")
+    __slots__ = __match_args__ = ("variant", "k1", "b", "delta", "delta_on", "fields")
 
     def __init__(
         self,
@@ -175,12 +184,14 @@ class Parameters(Record):
         b: float = 0.75,
         delta: float | None = None,
         delta_on: str = "all",
+        fields: Mapping[str, float] | None = None,
     ) -> None:
         self.variant: Final = check_choice("variant", variant, VARIANTS)
         self.delta_on: Final = check_choice("delta_on", delta_on, ("all", "matched"))
         self.k1: Final = check_real("k1", k1, 0.0, LARGEST)
         self.b: Final = check_real("b", b, 0.0, 1.0)
         self.delta: Final = None if delta is None else self._check_delta(delta)
+        self.fields: Final = None if fields is None else _check_fields(fields)
 
     def _check_delta(self, given: float) -> float:
         delta = check_real("delta", given, 0.0, LARGEST)
@@ -201,19 +212,53 @@ class Parameters(Record):
         """The delta in use, ``None`` if the variant has none."""
         return VARIANTS[self.variant].delta if self.delta is None else self.delta
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the arguments that make these parameters."""
-        return dict(zip(self.__match_args__, self._values(), strict=True))
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of the fields."""
+        return None if self.fields is None else tuple([name for name, _ in self.fields])
 
-    def __reduce__(self) -> tuple[type[Parameters], tuple[Any, ...]]:
-        return Parameters, self._values()
+    @property
+    def field_weights(self) -> tuple[float, ...]:
+        """The weights of the fields; without fields, that of the text."""
+        return (1.0,) if self.fields is None else tuple([weight for _, weight in self.fields])
+
+    @property
+    def matched_fields(self) -> tuple[bool, ...]:
+        """Whether the words of each field match; those of a field of weight 0 do not."""
+        return tuple([weight > 0.0 for weight in self.field_weights])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the arguments that make these parameters, ``fields`` only if there are any."""
+        values = dict(zip(self.__match_args__, self._values(), strict=True))
+        fields = values.pop("fields")
+        return values if fields is None else values | {"fields": dict(fields)}
+
+    def __reduce__(self) -> tuple[Callable[..., Parameters], tuple[Any, ...]]:
+        return _parameters, (self.to_dict(),)
 
     def changed(self, given: dict[str, Any]) -> Parameters:
-        """Return these parameters with some changed; a variant without a delta drops it."""
+        """Return these parameters with some changed; a variant without a delta drops it.
+
+        Fields that are not given keep their weights; there can be no others.
+        """
         changed = {**self.to_dict(), **given}
+        if "fields" in given:
+            changed["fields"] = self._changed_fields(given["fields"])
         if "delta" not in given and not has_delta(changed["variant"]):
             changed["delta"] = None
         return Parameters(**changed)
+
+    def _changed_fields(self, given: Mapping[str, float]) -> dict[str, float]:
+        if self.fields is None:
+            raise ValueError(
+                f"fields is {given!r:.100}, but the documents of this index have no fields: make "
+                "an index with fields, and add them again"
+            )
+        fields = dict(self.fields)
+        for name in _check_mapping(given):
+            if name not in fields:
+                raise ValueError(f"there is no field {name!r:.100}, but {', '.join(fields)}")
+        return {**fields, **given}
 
     def idf(self, documents: int, frequencies: Float64) -> Float32:
         """Inverse document frequencies, rounded once to float32.
@@ -233,7 +278,7 @@ class Parameters(Record):
         Parameters
         ----------
         tf, lengths
-            Term frequencies and document lengths, float64 of one shape, all >= 1.
+            Term frequencies and document lengths, float64 of one shape, all > 0.
         average
             Mean document length, > 0.
         """
@@ -260,6 +305,41 @@ class Parameters(Record):
         return VARIANTS[self.variant].tf(
             tf, norm, lengths, self.k1, 0.0 if delta is None else delta
         )
+
+
+def _parameters(values: dict[str, Any]) -> Parameters:
+    return Parameters(**values)
+
+
+def _check_mapping(fields: object) -> Mapping[Any, Any]:
+    if not isinstance(fields, Mapping):
+        raise TypeError(
+            f"fields must be a dict of names and weights, such as {{'title': 3.0}}, got "
+            f"{fields!r:.100}"
+        )
+    return fields
+
+
+def _check_fields(fields: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+    """Check fields; ``text``, which a plain text is, has the weight 1 unless one is given."""
+    weights = dict(_check_mapping(fields))
+    if not weights:
+        raise ValueError("fields must have at least one name, got an empty dict; leave it out")
+    for name in weights:
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"fields must have names that are str and not empty, got {name!r:.100}")
+    weights.setdefault(TEXT, 1.0)
+    if len(weights) > MOST_FIELDS:
+        raise ValueError(f"fields must have at most {MOST_FIELDS} names, got {len(weights)}")
+    checked = []
+    for name, given in weights.items():
+        weight = check_real(f"fields[{name!r:.100}]", given, 0.0, LARGEST) + 0.0
+        if 0.0 < weight < 1.0 / LARGEST:
+            raise ValueError(f"fields[{name!r:.100}] must be 0 or at least 1e-30, got {weight!r}")
+        checked.append((name, weight))
+    if not any(weight for _, weight in checked):
+        raise ValueError("fields must have a weight that is not 0")
+    return tuple(checked)
 
 
 class DotProduct(Parameters):

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from bm25rag.common.arrays import Float64, UInt32
 from bm25rag.common.strings import text_of
 from bm25rag.kernels.records import Matches
 from bm25rag.search.queries import Terms
@@ -67,18 +68,19 @@ def _relevance_model(snapshot: Snapshot, feedback: Matches, limit: int) -> dict[
     return _scaled(_largest(model, limit))
 
 
-def _vectors(snapshot: Snapshot, rows: Sequence[int], least: int) -> list[dict[str, int]]:
+def _vectors(snapshot: Snapshot, rows: Sequence[int], least: int) -> list[dict[str, float]]:
     """Return how often each document contains each term that is neither common, short nor long.
 
     A term in no more than ``least`` documents is never common.
     """
-    vectors: list[dict[str, int]] = [{} for _ in rows]
-    by_segment: dict[int, dict[int, dict[str, int]]] = defaultdict(dict)
+    vectors: list[dict[str, float]] = [{} for _ in rows]
+    by_segment: dict[int, dict[int, dict[str, float]]] = defaultdict(dict)
     for row, vector in zip(rows, vectors, strict=True):
         segment_index, number = snapshot.locate(row)
         by_segment[segment_index][number] = vector
     for segment_index, segment_vectors in by_segment.items():
-        _fill(snapshot.views[segment_index].segment.postings, segment_vectors)
+        postings = snapshot.views[segment_index].segment.postings
+        _fill(postings, postings.weighted_tf(snapshot.parameters.field_weights), segment_vectors)
     terms = list(dict.fromkeys(term for vector in vectors for term in vector))
     cache, numbers = snapshot.term_numbers(terms)
     frequencies = dict(zip(terms, cache.frequencies[numbers].tolist(), strict=True))
@@ -93,18 +95,18 @@ def _vectors(snapshot: Snapshot, rows: Sequence[int], least: int) -> list[dict[s
     ]
 
 
-def _fill(postings: Postings, vectors: dict[int, dict[str, int]]) -> None:
-    """Fill the vectors of some documents of a segment, by their numbers, from its postings."""
+def _fill(postings: Postings, tf: UInt32 | Float64, vectors: dict[int, dict[str, float]]) -> None:
+    """Fill the vectors of some documents of a segment, by their numbers, given tf of each code."""
     postings.check_all()
     ascending = sorted(vectors)
     is_wanted = np.zeros(len(postings.lengths), np.bool_)
     is_wanted[ascending] = True
     numbers = np.arange(len(postings.terms), dtype=np.uint32)
     for run in postings.runs(numbers, LivingPostings(is_wanted)):
-        terms, tfs = np.repeat(run.terms, run.sizes), postings.code_tf[run.tf]
+        terms, tfs = np.repeat(run.terms, run.sizes), tf[run.tf]
         found = zip(terms.tolist(), run.documents.tolist(), tfs.tolist(), strict=True)
-        for term, document, tf in found:
-            vectors[ascending[document]][text_of(postings.terms.column[term])] = tf
+        for term, document, count in found:
+            vectors[ascending[document]][text_of(postings.terms.column[term])] = count
 
 
 def _largest(values: Mapping[str, float], limit: int) -> dict[str, float]:

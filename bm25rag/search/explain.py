@@ -32,21 +32,24 @@ class TermExplanation:
     idf
         Its inverse document frequency, as rounded to float32.
     tf
-        How often the document contains it.
+        How often the document contains it; with fields, the weighted sum over them.
     f
         The term frequency part, as rounded to float32: without f(0) if the shift contains
         that, 0 if the document does not contain the term.
     contribution
         ``count * idf * f``, with the product of idf and f in float32.
+    fields
+        How often each field contains it; ``None`` in an index without fields.
     """
 
     term: str
     count: float
     document_frequency: int
     idf: float
-    tf: int
+    tf: float
     f: float
     contribution: float
+    fields: dict[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +124,22 @@ class Explanation:
         ]
         lines += [
             f"  {term.term:{width}}  {term.count:5.4g} {term.document_frequency:7d} "
-            f"{term.idf:8.4f} {term.tf:4d} {term.f:9.4f}  {term.contribution:12.6f}"
+            f"{term.idf:8.4f} {_tf(term)} {term.f:9.4f}  {term.contribution:12.6f}{_counts(term)}"
             for term in self.terms
         ]
         if self.shift:
             lines.append(f"  {'shift':{width}}  {'':37}{self.shift:14.6f}")
         lines += [f"  {part}" for part in self.parts]
         return "\n".join(lines)
+
+
+def _tf(term: TermExplanation) -> str:
+    return f"{term.tf:4d}" if isinstance(term.tf, int) else f"{term.tf:4.4g}"
+
+
+def _counts(term: TermExplanation) -> str:
+    counts = (term.fields or {}).items()
+    return "".join([f"  {name}: {count}" for name, count in counts if count])
 
 
 def explain(snapshot: Snapshot, terms: Terms, id: str, filter: Filter | None) -> Explanation:
@@ -146,25 +158,31 @@ def explain(snapshot: Snapshot, terms: Terms, id: str, filter: Filter | None) ->
     view = snapshot.views[segment_index]
     counts: Mapping[str, float] = terms if isinstance(terms, dict) else Counter(terms)
     cache, numbers = snapshot.term_numbers(counts)
-    postings = view.segment.postings
+    postings, fields = view.segment.postings, view.segment.postings.text_fields
+    tfs = postings.weighted_tf(snapshot.parameters.field_weights)
+    nowhere = None if fields is None else dict.fromkeys(fields.names, 0)
     shares = []
     score, shift = 0.0, 0.0
     for (name, count), term in zip(counts.items(), numbers, strict=True):
         if term < 0:
-            shares.append(TermExplanation(name, count, 0, 0.0, 0, 0.0, 0.0))
+            shares.append(TermExplanation(name, count, 0, 0.0, 0, 0.0, 0.0, nowhere))
             continue
         idf, starts = cache.idf[term], cache.starts[segment_index][term]
-        tf, f, contribution = 0, 0.0, 0.0
+        tf, f, contribution, by_field = 0, 0.0, 0.0, nowhere
         position = postings.place_of(number, starts)
         if position is not None:
             code = postings.codes[position]
             weight = snapshot.tables[segment_index][code]
-            tf, f = int(postings.code_tf[code]), float(weight)
+            tf, f = tfs[code].item(), float(weight)
             contribution = float(idf * weight) * count
+            if fields is not None:
+                row = fields.counts[postings.code_tf[code]].tolist()
+                by_field = dict(zip(fields.names, row, strict=True))
         score += contribution
         shift += float(idf * snapshot.absent_weight) * count
         frequency = int(cache.frequencies[term])
-        shares.append(TermExplanation(name, count, frequency, float(idf), tf, f, contribution))
+        own = (name, count, frequency, float(idf), tf, f, contribution)
+        shares.append(TermExplanation(*own, by_field))
     matched = any(share.tf for share in shares)
     parts: tuple[PartExplanation, ...] = ()
     if isinstance(terms, RestrictedTerms):

@@ -20,11 +20,12 @@ from bm25rag.documents import Document, Hit
 from bm25rag.kernels.records import Allowed, SegmentArrays
 from bm25rag.scoring.variants import DotProduct, Parameters
 from bm25rag.search.term_cache import TermCache, TermCacheFullError
-from bm25rag.segments.view import SegmentView
+from bm25rag.segments.view import SegmentView, add_tokens
 
 if TYPE_CHECKING:
     from bm25rag.analysis.places import QueryMatcher
     from bm25rag.filters import Filter
+    from bm25rag.segments.segment import Segment
     from bm25rag.segments.statistics import Statistics
 
 # The capacity of a snapshot's first term cache, and of its largest, which takes so many bytes.
@@ -75,10 +76,15 @@ class Snapshot:
         self.count = self.bases[-1]
         # Whether rows are the numbers of documents.
         self._is_plain = len(self.views) == 1 and self.count == len(self.views[0].segment)
-        self.tokens = sum(view.tokens for view in self.views)
-        tokens = self.tokens if statistics is None else statistics.tokens
+        tokens = add_tokens(view.tokens for view in self.views)
+        self.tokens = sum(tokens)
+        of_all = tokens if statistics is None else statistics.tokens
         self._documents = self.count if statistics is None else statistics.documents
-        self.average_length = tokens / self._documents if self._documents else 0.0
+        self.matches_all = all(parameters.matched_fields)
+        weighted: float = 0
+        for count, weight in zip(of_all, parameters.field_weights, strict=False):
+            weighted += count if parameters.fields is None else weight * count
+        self.average_length = weighted / self._documents if self._documents else 0.0
         self._term_cache = TermCache(self.views, parameters, self._documents, 0, statistics)
         self._tables: tuple[Float32, ...] | None = None
 
@@ -93,6 +99,28 @@ class Snapshot:
         return _VectorSnapshot(
             [view.by_vectors for view in self.views], DotProduct(), self.analyzer
         )
+
+    @lazy_property
+    def matching(self) -> Snapshot:
+        """The same documents, whose words match in fields of weight 0 alone no more."""
+        matched = self.parameters.matched_fields
+        views = [view.matching(matched) for view in self.views]
+        return Snapshot(views, self.parameters, self.analyzer, self.statistics)
+
+    def tuned(self, parameters: Parameters) -> Snapshot:
+        """Return the same documents under other parameters.
+
+        It raises ``ValueError`` if other fields match, and only a whole collection would say what
+        their terms weigh.
+        """
+        statistics = self.statistics
+        if parameters.matched_fields != self.parameters.matched_fields:
+            if self.is_part:
+                raise ValueError(
+                    "a shard alone cannot give or take a weight of 0: tune the whole index"
+                )
+            statistics = None  # those of the documents are the same
+        return Snapshot(self.views, parameters, self.analyzer, statistics)
 
     # --- statistics and scores -------------------------------------------------
 
@@ -152,12 +180,10 @@ class Snapshot:
         return tuple(map(_arrays, self.views, self.tables))
 
     def _table(self, view: SegmentView) -> Float32:
-        tf, lengths = view.segment.postings.pairs()
+        tf, lengths = view.segment.postings.weighted_pairs(self.parameters.field_weights)
         if not len(tf) or not self.average_length:  # no postings, or none of living documents
             return np.zeros(len(tf), np.float32)
-        return self.parameters.weights(
-            tf.astype(np.float64), lengths.astype(np.float64), self.average_length
-        )
+        return self.parameters.weights(tf, lengths, self.average_length)
 
     def frequencies(self) -> tuple[list[str], Int64]:
         """Return the terms of living documents by code point, and their document frequencies."""
@@ -210,10 +236,10 @@ class Snapshot:
     def document(self, segment_index: int, number: int) -> Document:
         """Return a fresh document."""
         view = self.views[segment_index]
-        (text,), (metadata,), (payload,) = (
-            _read(view, name, (number,)) for name in ("text", "metadata", "payload")
+        (text,), (metadata,), (payload,), (fields,) = (
+            _read(view, name, (number,)) for name in ("text", "metadata", "payload", "fields")
         )
-        return Document(view.segment.id_of(number), text, metadata, payload)
+        return Document(view.segment.id_of(number), text, metadata, payload, fields=fields)
 
     def stats(self) -> dict[str, int | float]:
         """Return counts and sizes; see ``BM25Index.stats``."""
@@ -363,7 +389,7 @@ class _Contents:
         return QueryMatcher(*self._asked)
 
     def read(self, name: str, position: int) -> Any:
-        """Return the text, metadata or payload of one document."""
+        """Return the text, metadata, payload or fields of one document."""
         block, within = divmod(position, _READ_TOGETHER)
         found = self._read.get((name, block))
         if found is None:
@@ -374,18 +400,30 @@ class _Contents:
         return found[within]
 
     def read_all(self, name: str) -> list[Any]:
-        """Return the text, metadata or payload of each document; new objects."""
+        """Return the text, metadata, payload or fields of each document; new objects."""
         return _read(self._view, name, self._numbers)
 
 
 def _read(view: SegmentView, name: str, numbers: Sequence[int]) -> list[Any]:
-    """Return the text, metadata or payload of some documents."""
+    """Return the text, metadata, payload or fields of some documents."""
     if name == "text":
         return [*view.segment.texts.texts(numbers)]
+    if name == "fields":
+        return _read_fields(view.segment, numbers)
     if name == "metadata":
         return decode_each(view.metadata_of(numbers))
     payloads = view.segment.payloads.views(numbers)
     return [None if data is None else bytes(data) for data in payloads]
+
+
+def _read_fields(segment: Segment, numbers: Sequence[int]) -> list[dict[str, str] | None]:
+    """Return the texts of the fields of some documents; ``None`` where none is stored."""
+    columns = {name: segment.texts_of(name).texts(numbers) for name in segment.names or ()}
+    found: list[dict[str, str] | None] = []
+    for position in range(len(numbers)):
+        given = ((name, texts[position]) for name, texts in columns.items())
+        found.append({name: text for name, text in given if text is not None} or None)
+    return found
 
 
 def _hits(

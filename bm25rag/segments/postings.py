@@ -9,19 +9,23 @@ within blocks of 65,536, and ``doc_blocks`` says where the postings of each begi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from bm25rag.columns.string_table import StringTable
-from bm25rag.common.arrays import Bool, Int64, UInt16, UInt32, Unsigned
+from bm25rag.common.arrays import Bool, Float64, Int64, UInt16, UInt32, Unsigned
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels.records import FileBlocks, PostingsArrays, Run
 from bm25rag.segments.doc_blocks import DocBlocks, spans
 
 if TYPE_CHECKING:
     from bm25rag.segments.similar_terms import Spelling
+    from bm25rag.segments.text_fields import TextFields
+
+# Keeps some of the postings of consecutive terms, which are as ``Postings.between`` returns them.
+Keep: TypeAlias = Callable[[Int64, UInt32, Unsigned], tuple[Int64, UInt32, Unsigned]]
 
 # What the names of arrays of vectors begin with in a file.
 VECTORS = "vectors."
@@ -48,6 +52,8 @@ class Postings:
         |d| of every document, (n,), uint32.
     bounds
         The least and the largest weight, if codes stand for weights; see ``vectors_builder``.
+    text_fields
+        What numbers in place of tf and |d| stand for, if texts have fields.
     """
 
     def __init__(
@@ -61,16 +67,18 @@ class Postings:
         code_length: UInt32,
         lengths: UInt32,
         bounds: tuple[float, float] | None = None,
+        text_fields: TextFields | None = None,
     ) -> None:
         self.terms, self.indptr = terms, indptr
         self.documents, self.doc_blocks, self.codes = documents, doc_blocks, codes
         self.code_tf, self.code_length, self.lengths = code_tf, code_length, lengths
-        self.bounds, self._places = bounds, indptr.data
+        self.bounds, self.text_fields, self._places = bounds, text_fields, indptr.data
 
     def __reduce__(self) -> tuple[type[Postings], tuple[object, ...]]:
         self.check_all()
-        arrays = (self.codes, self.code_tf, self.code_length, self.lengths, self.bounds)
-        return Postings, (self.terms, self.indptr, self.documents, self.doc_blocks, *arrays)
+        arrays = (self.codes, self.code_tf, self.code_length, self.lengths)
+        rest = (*arrays, self.bounds, self.text_fields)
+        return Postings, (self.terms, self.indptr, self.documents, self.doc_blocks, *rest)
 
     @lazy_property
     def arrays(self) -> PostingsArrays | None:
@@ -167,13 +175,13 @@ class Postings:
         return documents
 
     def runs(
-        self, numbers: UInt32, keep: LivingPostings | None, first: int = 0, offset: int = 0
+        self, numbers: UInt32, keep: Keep | None, first: int = 0, offset: int = 0
     ) -> Iterator[Run]:
         """Yield the postings of consecutive terms from ``first`` on, those of a few at a time.
 
-        ``numbers`` has the new number of each of the terms. ``keep`` keeps the postings of living
-        documents, which are numbered from ``offset``; ``None``: all live. In place of tf, a run
-        has codes. It raises what ``find`` does.
+        ``numbers`` has the new number of each of the terms. ``keep`` keeps some postings, say those
+        of living documents, which are numbered from ``offset``; ``None``: all. In place of tf, a
+        run has codes. It raises what ``find`` does.
         """
         for start, stop in spans(self.indptr[first : first + len(numbers) + 1]):
             postings = self.between(first + start, first + stop)
@@ -186,6 +194,25 @@ class Postings:
     def pairs(self) -> tuple[UInt32, UInt32]:
         """Return tf and |d| of every code, (C,), uint32; raise as ``find``."""
         return self.code_tf, self.code_length
+
+    def weighted_pairs(self, weights: Sequence[float]) -> tuple[Float64, Float64]:
+        """Return tf and |d| of every code under weights of the fields; raise as ``find``."""
+        tf, lengths = self.pairs()
+        if self.text_fields is None:
+            return tf.astype(np.float64), lengths.astype(np.float64)
+        return self.text_fields.weigh(tf, lengths, weights)
+
+    def weighted_tf(self, weights: Sequence[float]) -> UInt32 | Float64:
+        """Return tf of every code, with fields the weighted one; raise as ``find``."""
+        tf, _ = self.weighted_pairs(weights) if self.text_fields is not None else self.pairs()
+        return tf
+
+    def tokens_of(self, documents: Unsigned) -> tuple[int, ...]:
+        """Return how many terms some documents have in each field; raise as ``find``."""
+        lengths = self.length_of(documents)
+        if self.text_fields is None:
+            return (int(lengths.sum()),)
+        return self.text_fields.tokens(lengths)
 
     def length_of(self, documents: Unsigned) -> Int64:
         """Return |d| of some documents, int64; raise as ``find``."""
@@ -213,7 +240,8 @@ class Postings:
         """Bytes of the arrays, the terms' included."""
         arrays = (self.indptr, self.documents, self.codes, self.code_tf, self.code_length)
         terms = self.terms.column.nbytes + self.terms.keys.nbytes
-        return sum(array.nbytes for array in (*arrays, self.doc_blocks, self.lengths)) + terms
+        own = sum(array.nbytes for array in (*arrays, self.doc_blocks, self.lengths)) + terms
+        return own if self.text_fields is None else own + self.text_fields.nbytes
 
 
 class LivingPostings:

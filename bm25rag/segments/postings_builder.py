@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from bm25rag.kernels.records import PostingsTarget, Run
 from bm25rag.segments import doc_blocks
 from bm25rag.segments.doc_blocks import DocBlockBuilder, DocBlocks, pointer_type
 from bm25rag.segments.postings import Postings
+
+if TYPE_CHECKING:
+    from bm25rag.segments.text_fields import TextFields
 
 # Most codes that 16-bit arrays hold; tests set it small.
 NARROW = 65_536
@@ -74,23 +77,28 @@ class Placed(NamedTuple):
         code_length: UInt32,
         lengths: UInt32,
         bounds: tuple[float, float] | None = None,
+        text_fields: TextFields | None = None,
     ) -> Postings:
         """Return them as ``Postings``, given the rest of it."""
         pointers: Unsigned = self.indptr.astype(pointer_type(int(self.indptr[-1])))
         own = (self.documents, self.doc_blocks, self.codes)
-        return Postings(self.terms, pointers, *own, code_tf, code_length, lengths, bounds)
+        of_codes = (code_tf, code_length, lengths)
+        return Postings(self.terms, pointers, *own, *of_codes, bounds, text_fields)
 
 
-def build_postings(terms: Terms, runs: list[Run], lengths: UInt32) -> Postings:
+def build_postings(
+    terms: Terms, runs: list[Run], lengths: UInt32, text_fields: TextFields | None = None
+) -> Postings:
     """Make the postings of some documents.
 
     Terms without postings are left out. The runs are used up; later ones have only later documents
-    of a term. ``lengths`` holds |d| of every document, uint32. Peak memory beyond the result is a
-    few arrays of the size of the longest run.
+    of a term. ``lengths`` holds |d| of every document, uint32; with ``text_fields``, it and the
+    runs have numbers of rows. Peak memory beyond the result is a few arrays of the size of the
+    longest run.
     """
     pairs = _Pairs(runs, lengths)
     placed = place_postings(terms, runs, len(lengths), pairs)
-    return placed.postings(pairs.tf, pairs.lengths, lengths)
+    return placed.postings(pairs.tf, pairs.lengths, lengths, text_fields=text_fields)
 
 
 def place_postings(terms: Terms, runs: list[Run], size: int, pairs: Coded) -> Placed:

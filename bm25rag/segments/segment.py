@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from typing import TYPE_CHECKING
 
@@ -15,13 +16,17 @@ if TYPE_CHECKING:
     from bm25rag.metadata.fields import Fields
 
 
+_NONE: Mapping[str, Column] = {}
+
+
 class Segment:
     """Consecutive documents and their postings; immutable.
 
-    ``tokens`` is the sum of the documents' lengths. ``stored_fields`` are the fields of the
-    metadata; if they are ``None``, they are made when they are first needed. ``vectors`` are the
-    postings of sparse vectors; ``None``: no document has one. ``masks`` are those of filters on
-    this segment.
+    ``tokens`` is the sum of the documents' lengths, by field. ``stored_fields`` are the fields of
+    the metadata; if they are ``None``, they are made when they are first needed. ``vectors`` are
+    the postings of sparse vectors; ``None``: no document has one. ``texts`` are those of the field
+    ``text``, ``other_texts`` those of other fields, if there are any. ``masks`` are those of
+    filters on this segment.
     """
 
     def __init__(
@@ -31,14 +36,18 @@ class Segment:
         texts: Column,
         metadata: Column,
         payloads: Column,
-        tokens: int,
+        tokens: tuple[int, ...],
         stored_fields: Fields | None = None,
         vectors: Postings | None = None,
+        other_texts: Mapping[str, Column] = _NONE,
     ) -> None:
         self.postings, self.ids = postings, ids
         self.texts, self.metadata, self.payloads = texts, metadata, payloads
         self.tokens, self.stored_fields, self.vectors = tokens, stored_fields, vectors
+        self.other_texts = other_texts
         self.masks = MaskCache()
+        # The last result of ``matching``, and what it was asked for.
+        self._matching: tuple[tuple[bool, ...], Segment] | None = None
 
     def __len__(self) -> int:
         return len(self.postings.lengths)
@@ -59,8 +68,29 @@ class Segment:
 
         segment = copy(self)
         segment.postings = no_vectors(len(self)) if self.vectors is None else self.vectors
-        segment.tokens, segment.vectors = 0, None
+        segment.tokens, segment.vectors = (0,), None
         return segment
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The fields of the texts; ``None`` if they have none."""
+        fields = self.postings.text_fields
+        return None if fields is None else fields.names
+
+    def texts_of(self, name: str) -> Column:
+        """Return the texts of a field."""
+        return self.other_texts.get(name, self.texts)
+
+    def matching(self, matched: tuple[bool, ...]) -> Segment:
+        """Return the same documents, with the postings of fields that are matched."""
+        known = self._matching
+        if known is None or known[0] != matched:
+            from bm25rag.segments.matching import matching_postings  # few weights are 0
+
+            segment = copy(self)
+            segment.postings = matching_postings(self.postings, matched)
+            self._matching = known = matched, segment
+        return known[1]
 
     def id_of(self, number: int) -> str:
         """Return the id of document ``number``."""
@@ -72,7 +102,7 @@ class Segment:
         if self.vectors is not None:
             self.vectors.check_all()
         self.ids.check_all()
-        for column in (self.texts, self.metadata, self.payloads):
+        for column in (self.texts, self.metadata, self.payloads, *self.other_texts.values()):
             column.check_all()
         if self.stored_fields is not None:
             self.stored_fields.check_all()
@@ -80,7 +110,8 @@ class Segment:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        columns = (self.ids.column, self.texts, self.metadata, self.payloads)
+        own_columns = (self.ids.column, self.texts, self.metadata, self.payloads)
+        columns = (*own_columns, *self.other_texts.values())
         keys = self.ids.keys.nbytes + self.ids.order.nbytes
         own = self.postings.nbytes + keys + sum(column.nbytes for column in columns)
         optional = (self.stored_fields, self.vectors)

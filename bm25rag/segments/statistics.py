@@ -9,12 +9,12 @@ from bm25rag.common.arrays import Unsigned
 class Statistics:
     """What scores need to know of a collection; immutable.
 
-    ``tokens`` is the sum of the documents' lengths; ``frequencies`` says in how many documents each
-    of ``terms`` occurs, (V,), unsigned.
+    ``tokens`` is the sum of the documents' lengths, by field; ``frequencies`` says in how many
+    documents each of ``terms`` occurs, (V,), unsigned.
     """
 
     def __init__(
-        self, documents: int, tokens: int, terms: StringTable, frequencies: Unsigned
+        self, documents: int, tokens: tuple[int, ...], terms: StringTable, frequencies: Unsigned
     ) -> None:
         self.documents, self.tokens = documents, tokens
         self.terms, self.frequencies = terms, frequencies

@@ -17,6 +17,11 @@ from bm25rag.segments.segment import Segment
 _SEARCH = 16
 
 
+def add_tokens(each: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the sum of lengths by field; one 0 if all are 0."""
+    return tuple(map(sum, zip(*filter(any, each), strict=True))) or (0,)
+
+
 class SegmentView:
     """A segment with its changes, the oldest first, applied; immutable."""
 
@@ -29,8 +34,11 @@ class SegmentView:
         self._changed: dict[int, bytes] | None = None
         # How many postings of a term are of deleted documents, by where its postings lie.
         self._deleted_postings: dict[tuple[int, int], int] = {}
-        removed = int(segment.postings.length_of(self.deleted).sum()) if len(self.deleted) else 0
-        self.tokens = segment.tokens - removed
+        self.tokens = segment.tokens
+        if len(self.deleted):
+            removed = segment.postings.tokens_of(self.deleted)
+            pairs = zip(segment.tokens, removed, strict=False)  # see ``add_tokens``
+            self.tokens = tuple(all - gone for all, gone in pairs)
         self.count = len(segment) - len(self.deleted)
         # About how many bytes its living documents take, which is what merging it costs.
         self.size = segment.nbytes * self.count // max(len(segment), 1)
@@ -45,6 +53,14 @@ class SegmentView:
     def by_vectors(self) -> SegmentView:
         """The same documents, with the postings of their vectors in place of their texts'."""
         view = SegmentView(self.segment.by_vectors, self.changes)
+        view.masks = self.masks
+        return view
+
+    def matching(self, matched: tuple[bool, ...]) -> SegmentView:
+        """Return the same documents, with the postings of fields that are matched."""
+        if all(matched):
+            return self
+        view = SegmentView(self.segment.matching(matched), self.changes)
         view.masks = self.masks
         return view
 

@@ -17,6 +17,7 @@ from bm25rag.building.plan import Plan
 from bm25rag.common.checks import check_count, check_sequence
 from bm25rag.documents import Document, Text
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
+from bm25rag.scoring.variants import Parameters
 from bm25rag.segments.statistics import Statistics
 from bm25rag.segments.view import SegmentView
 from bm25rag.sharded.manifest import (
@@ -71,7 +72,9 @@ def build_sharded(
             remove(commit_folder(path, 1))  # of a build that was given up
         state = gather(documents, path, plan, count)
         write_shards(state, path, even_edges(sum(v.count for v in state.views), count), plan)
-        statistics = merge_statistics([read_shard(path, number) for number in range(count)])
+        statistics = merge_statistics(
+            [read_shard(path, number, state.parameters) for number in range(count)]
+        )
         publish(path, count, statistics, state.settings())
 
 
@@ -117,9 +120,10 @@ def _between(views: Sequence[SegmentView], first: int, last: int) -> list[Segmen
     return pieces
 
 
-def read_shard(folder: str, number: int) -> LocalStatistics:
+def read_shard(folder: str, number: int, parameters: Parameters) -> LocalStatistics:
     """Return the statistics of a shard that was written."""
-    return LocalStatistics(read_index(shard_folder(folder, 1, number), mapped=True, known={})[1])
+    _, views = read_index(shard_folder(folder, 1, number), mapped=True, known={})
+    return LocalStatistics(views, parameters)
 
 
 def publish(folder: str, shards: int, statistics: Statistics, settings: dict[str, Any]) -> None:

@@ -179,7 +179,8 @@ class ShardedReader(FolderReader):
 
 def check_statistics(folder: str, sharded: ShardedManifest, shards: Sequence[Shard]) -> None:
     """Check that stored statistics are those of the shards; raise ``CorruptIndexError``."""
-    found = merge_statistics([LocalStatistics(shard.views) for shard in shards])
+    parameters = parse_settings(folder, sharded.settings).parameters
+    found = merge_statistics([LocalStatistics(shard.views, parameters) for shard in shards])
     stored = read_statistics(
         commit_folder(folder, sharded.commit), sharded.file, True, found.documents, found.tokens
     )
@@ -195,10 +196,11 @@ def verify_sharded(folder: str) -> None:
     """Check everything in a folder; needs neither its stemmer nor its tokenizer."""
     reader = ShardedReader(folder, mapped=True, tokenizer=None, untrusted=False)
     sharded, shards, _ = reader.read_files()
-    settings = parse_settings(folder, sharded.settings)
+    views = [view for shard in shards for view in shard.views]
+    settings = parse_settings(folder, sharded.settings, views)
     check_counts(folder, sharded.commit, settings.next_id)
     check_analyzer(folder, sharded.settings["analyzer"])
-    verify_segments([view for shard in shards for view in shard.views])
+    verify_segments(views)
     check_statistics(folder, sharded, shards)
 
 
@@ -305,7 +307,9 @@ class ShardedWriter(FolderWriter):
         target = commit_folder(self._folder, number)
         remove(target)  # of a commit that was interrupted
         os.makedirs(target)
-        statistics = merge_statistics([LocalStatistics(group) for group in groups])
+        statistics = merge_statistics(
+            [LocalStatistics(group, state.parameters) for group in groups]
+        )
         file = write_statistics(os.path.join(target, STATISTICS), statistics)
         id = statistics_id(statistics)
         stored = self._stored()

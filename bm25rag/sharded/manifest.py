@@ -31,9 +31,11 @@ from bm25rag.storage.manifest import (
     manifest_path,
     natural,
     parse_sealed,
+    parse_tokens,
     read_sealed,
     record_entry,
     replace_sealed,
+    tokens_entry,
 )
 
 STATISTICS = "statistics.bin"
@@ -61,7 +63,7 @@ class ShardedManifest(NamedTuple):
     settings: dict[str, Any]
     statistics: str
     documents: int
-    tokens: int
+    tokens: tuple[int, ...]
     file: FileRecord
     shards: tuple[ShardRecord, ...]
     capacity: int
@@ -164,7 +166,7 @@ def _parse(body: Mapping[str, Any]) -> ShardedManifest:
         body["settings"],
         body["statistics"],
         documents,
-        natural(body["tokens"]),
+        parse_tokens(body["tokens"]),
         file,
         tuple(shards),
         natural(body["capacity"]),
@@ -181,13 +183,13 @@ def replace_sharded(folder: str, manifest: ShardedManifest) -> None:
         "settings": manifest.settings,
         "statistics": manifest.statistics,
         "documents": manifest.documents,
-        "tokens": manifest.tokens,
+        "tokens": tokens_entry(manifest.tokens),
         "size": record["size"],
         "checksum": record["checksum"],
         "shards": [shard._asdict() for shard in manifest.shards],
         "capacity": manifest.capacity,
     }
-    counts = (manifest.commit, manifest.documents, manifest.tokens)
+    counts = (manifest.commit, manifest.documents, *manifest.tokens)
     replace_sealed(folder, SHARDED, _FORMAT, body, counts)
 
 

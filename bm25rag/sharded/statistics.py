@@ -11,16 +11,17 @@ import hashlib
 import os
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bm25rag.columns.column import Column
 from bm25rag.columns.merge import JoinedTerms, LivingStrings, join_columns
 from bm25rag.columns.string_table import StringTable
-from bm25rag.common.arrays import Int64, UInt32, Unsigned, narrowed
+from bm25rag.common.arrays import Int64, UInt32, narrowed
+from bm25rag.scoring.variants import Parameters
 from bm25rag.segments.statistics import Statistics
-from bm25rag.segments.view import SegmentView
+from bm25rag.segments.view import SegmentView, add_tokens
 from bm25rag.storage.array_file import ArraysFile, CheckedArray, FileRecord, write_arrays
 from bm25rag.storage.checked_columns import CheckedColumn, CheckedStringTable
 
@@ -43,20 +44,23 @@ class LocalStatistics:
     ----------
     views
         Its segments.
+    parameters
+        Those of the index, which say whether all its fields match.
 
     Attributes
     ----------
     documents
         Number of documents.
     tokens
-        The sum of their lengths.
+        The sum of their lengths, by field.
     terms
         Number of terms, counted once for each segment that has them.
     """
 
-    def __init__(self, views: Sequence[SegmentView]) -> None:
+    def __init__(self, views: Sequence[SegmentView], parameters: Parameters) -> None:
+        views = [view.matching(parameters.matched_fields) for view in views]
         self.documents = sum(view.count for view in views)
-        self.tokens = sum(view.tokens for view in views)
+        self.tokens = add_tokens(view.tokens for view in views)
         self._counts = [TermCounts(view.segment.postings.terms, _count(view)) for view in views]
         self.terms = sum(len(counts) for _, counts in self._counts)
 
@@ -113,10 +117,12 @@ def merge_statistics(shards: Sequence[LocalStatistics]) -> Statistics:
         for number in range(of)
     ]
     documents = sum(shard.documents for shard in shards)
-    return join_partitions(documents, sum(shard.tokens for shard in shards), merged)
+    return join_partitions(documents, add_tokens(shard.tokens for shard in shards), merged)
 
 
-def join_partitions(documents: int, tokens: int, merged: Sequence[TermCounts]) -> Statistics:
+def join_partitions(
+    documents: int, tokens: tuple[int, ...], merged: Sequence[TermCounts]
+) -> Statistics:
     """Join all merged partitions, in order, given the totals of all shards."""
     column = join_columns([LivingStrings(part.terms.column, None) for part in merged])
     keys = np.concatenate([np.empty(0, np.uint32), *(part.terms.keys for part in merged)])
@@ -132,7 +138,7 @@ def statistics_id(statistics: Statistics) -> str:
     digest = hashlib.blake2b(digest_size=16)
     column = statistics.terms.column
     column.check_all()
-    totals = np.array([statistics.documents, statistics.tokens, len(column)], "<i8")
+    totals = np.array([statistics.documents, *statistics.tokens, len(column)], "<i8")
     lengths = column.lengths().astype("<i8")
     for values in (totals, lengths, column.data, statistics.frequencies.astype("<i8")):
         digest.update(np.ascontiguousarray(values).data)
@@ -155,7 +161,7 @@ def write_statistics(path: str, statistics: Statistics) -> FileRecord:
 
 
 def read_statistics(
-    folder: str, record: FileRecord, mapped: bool, documents: int, tokens: int
+    folder: str, record: FileRecord, mapped: bool, documents: int, tokens: tuple[int, ...]
 ) -> Statistics:
     """Read statistics, of which each part is checked before its first use.
 
@@ -181,12 +187,16 @@ class _CheckedStatistics(Statistics):
     """Statistics of a file, each frequency checked before its use."""
 
     def __init__(
-        self, documents: int, tokens: int, terms: CheckedStringTable, frequencies: CheckedArray
+        self,
+        documents: int,
+        tokens: tuple[int, ...],
+        terms: CheckedStringTable,
+        frequencies: CheckedArray,
     ) -> None:
         super().__init__(documents, tokens, terms, frequencies.values)
         self._file_frequencies = frequencies
 
-    def __reduce__(self) -> tuple[type[Statistics], tuple[int, int, StringTable, Unsigned]]:
+    def __reduce__(self) -> tuple[type[Statistics], tuple[Any, ...]]:
         frequencies = self._file_frequencies[:]
         return Statistics, (self.documents, self.tokens, self.terms, frequencies)
 

@@ -119,7 +119,7 @@ def _check_rising(array: CheckedArray, values: Unsigned, limit: int) -> None:
 class CheckedPostings(Postings):
     """Postings of a file, of which ``terms`` and ``doc_blocks`` have been read already.
 
-    ``tokens`` is the sum of the lengths, as the manifest has it. ``file`` is ``None`` once
+    ``tokens`` is the sum of the lengths by field, as the manifest has it. ``file`` is ``None`` once
     everything has been checked.
     """
 
@@ -128,7 +128,11 @@ class CheckedPostings(Postings):
     _is_wide = False
 
     def __init__(
-        self, file: ArraysFile, terms: CheckedStringTable, doc_blocks: CheckedDocBlocks, tokens: int
+        self,
+        file: ArraysFile,
+        terms: CheckedStringTable,
+        doc_blocks: CheckedDocBlocks,
+        tokens: tuple[int, ...],
     ) -> None:
         self._code_tf = file.array("code_tf", "u4")
         self._code_length = file.array("code_length", "u4", count=len(self._code_tf))
@@ -278,19 +282,23 @@ class CheckedPostings(Postings):
 
     def _check_sums(self, documents: UInt32) -> None:
         """Check that codes and lengths say the same of every document."""
+        self._check_lengths(documents)
+        tokens = np.bincount(
+            documents, weights=self.code_tf[self.codes], minlength=len(self.lengths)
+        )
+        if not np.array_equal(tokens, self.lengths):
+            raise self._lengths.reject("does not agree with the postings")
+        if (int(self.lengths.sum(dtype=np.int64)),) != self._tokens:
+            raise self._lengths.reject("does not agree with the manifest")
+
+    def _check_lengths(self, documents: UInt32) -> None:
+        """Check that the codes of each document have its length."""
         self._lengths.check(0, len(self._lengths))
         for first in range(0, len(documents), _AT_ONCE):
             some = slice(first, first + _AT_ONCE)
             lengths = self.code_length.take(self.codes[some])
             if np.any(lengths != self.lengths.take(documents[some])):
                 raise self._codes.reject("does not agree with the lengths")
-        tokens = np.bincount(
-            documents, weights=self.code_tf[self.codes], minlength=len(self.lengths)
-        )
-        if not np.array_equal(tokens, self.lengths):
-            raise self._lengths.reject("does not agree with the postings")
-        if int(self.lengths.sum(dtype=np.int64)) != self._tokens:
-            raise self._lengths.reject("does not agree with the manifest")
 
 
 class CheckedVectors(CheckedPostings):

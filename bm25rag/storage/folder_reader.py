@@ -63,7 +63,7 @@ class FolderReader(Attachment):
     def _interpret(self, manifest: Manifest, views: list[SegmentView]) -> State:
         """Make the state of a commit, given its files."""
         before, old, new = self._state, self.manifest.settings, manifest.settings
-        settings = parse_settings(self._folder, new)
+        settings = parse_settings(self._folder, new, views)
         if before and all(new[name] == old[name] for name in ("analyzer", "probe")):
             analyzer = before.analyzer
         else:

@@ -12,6 +12,7 @@ import os
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from bm25rag.common.patterns import late_pattern
@@ -54,13 +55,13 @@ class Manifest(NamedTuple):
     """One commit: the settings, and the files of each segment in document order.
 
     ``settings`` are JSON values, see ``State.settings``; ``tokens`` is the total length of
-    the documents of each segment.
+    the documents of each segment, by field.
     """
 
     commit: int
     settings: dict[str, Any]
     stored: tuple[Stored, ...]
-    tokens: tuple[int, ...]
+    tokens: tuple[tuple[int, ...], ...]
 
     def names(self) -> list[str]:
         """Return the names of all files."""
@@ -184,7 +185,7 @@ def _parse_body(body: Mapping[str, Any]) -> Manifest:
     for entry in body["segments"]:
         changes = tuple(_parse_record(change) for change in entry["changes"])
         stored.append(Stored(_parse_record(entry), changes))
-        tokens.append(natural(entry["tokens"]))
+        tokens.append(parse_tokens(entry["tokens"]))
     if not isinstance(body["settings"], dict):
         raise TypeError("settings is not an object")
     manifest = Manifest(natural(body["commit"]), body["settings"], tuple(stored), tuple(tokens))
@@ -206,6 +207,20 @@ def natural(number: object) -> int:
     if type(number) is not int or not 0 <= number <= _LARGEST:
         raise ValueError(f"{number!r} is not a size")
     return number
+
+
+def parse_tokens(entry: object) -> tuple[int, ...]:
+    """Return lengths by field; raise ``ValueError`` for what ``tokens_entry`` does not write."""
+    if not isinstance(entry, list):
+        return (natural(entry),)
+    if len(entry) < 2:
+        raise ValueError(f"{entry!r} are not the lengths of several fields")
+    return tuple(map(natural, entry))
+
+
+def tokens_entry(tokens: tuple[int, ...]) -> int | list[int]:
+    """Return what a manifest says about lengths by field."""
+    return tokens[0] if len(tokens) == 1 else [*tokens]
 
 
 def is_ours(name: str) -> bool:
@@ -231,11 +246,12 @@ def replace_manifest(folder: str, manifest: Manifest) -> None:
         "settings": manifest.settings,
         "segments": [
             record_entry(stored.segment)
-            | {"tokens": tokens, "changes": [record_entry(record) for record in stored.changes]}
+            | {"tokens": tokens_entry(tokens), "changes": list(map(record_entry, stored.changes))}
             for stored, tokens in zip(manifest.stored, manifest.tokens, strict=True)
         ],
     }
-    replace_sealed(folder, MANIFEST, "bm25rag", body, (manifest.commit, *manifest.tokens))
+    counts = (manifest.commit, *chain(*manifest.tokens))
+    replace_sealed(folder, MANIFEST, "bm25rag", body, counts)
 
 
 def replace_sealed(

@@ -16,6 +16,7 @@ import numpy as np
 from bm25rag.columns.column import Column, build_column
 from bm25rag.common.arrays import Array
 from bm25rag.common.chunks import Chunks
+from bm25rag.common.strings import TEXT
 from bm25rag.errors import CorruptIndexError
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.doc_blocks import doc_block_count
@@ -86,13 +87,13 @@ def _read_view(
     if np.any(view.deleted[1:] == view.deleted[:-1]):
         message = "deletes what is deleted already; restore the folder from a copy"
         raise CorruptIndexError(f"{os.path.join(folder, stored.changes[-1].name)}: {message}")
-    if view.tokens < 0:
+    if min(view.tokens) < 0:
         message = "lengths does not agree with the manifest; restore the folder from a copy"
         raise CorruptIndexError(f"{os.path.join(folder, stored.segment.name)}: {message}")
     return view
 
 
-def _read_segment(file: ArraysFile, tokens: int) -> Segment:
+def _read_segment(file: ArraysFile, tokens: tuple[int, ...]) -> Segment:
     count = len(file.array("lengths", "u4"))
     if not count:
         raise file.reject("lengths", "has no document")
@@ -101,16 +102,35 @@ def _read_segment(file: ArraysFile, tokens: int) -> Segment:
         file.array("ids.keys", "u4", count=count),
         file.array("ids.order", "u4", count=count),
     )
+    postings = _postings_type(file)(
+        file, _read_terms(file, ""), _read_doc_blocks(file, "", count), tokens
+    )
+    texts = _read_column(file, "texts", count)
+    names = () if postings.text_fields is None else postings.text_fields.names
+    others = [name for name in names if name != TEXT]
     return Segment(
-        CheckedPostings(file, _read_terms(file, ""), _read_doc_blocks(file, "", count), tokens),
+        postings,
         ids,
-        _read_column(file, "texts", count),
+        texts,
         _read_column(file, "metadata", count),
         _read_column(file, "payloads", count),
         tokens,
         _read_fields(file, count),
         _read_vectors(file, count),
+        {
+            name: _read_column(file, f"text_fields.texts.{n}", count)
+            for n, name in enumerate(others)
+        },
     )
+
+
+def _postings_type(file: ArraysFile) -> type[CheckedPostings]:
+    """Return how postings are read."""
+    if "text_fields.counts" not in file:
+        return CheckedPostings
+    from bm25rag.storage.checked_text_fields import CheckedFieldPostings  # few indexes have fields
+
+    return CheckedFieldPostings
 
 
 def _read_vectors(file: ArraysFile, count: int) -> CheckedVectors | None:
@@ -215,7 +235,7 @@ def write_commit(
 
 
 def write_segment(
-    folder: str, arrays: Mapping[str, Array | Chunks], tokens: int
+    folder: str, arrays: Mapping[str, Array | Chunks], tokens: tuple[int, ...]
 ) -> tuple[Segment, FileRecord]:
     """Write the file of a segment, which no commit names yet, and map it."""
     path = _new_path(folder, "segment")
@@ -242,8 +262,10 @@ def _segment_arrays(segment: Segment) -> dict[str, Array]:
     arrays |= _column_arrays("ids", segment.ids.column)
     arrays["lengths"] = segment.postings.lengths
     arrays["ids.keys"], arrays["ids.order"] = segment.ids.keys, segment.ids.order
+    others = enumerate(segment.other_texts.values())
     columns = {
         "texts": segment.texts,
+        **{f"text_fields.texts.{number}": column for number, column in others},
         "metadata": segment.metadata,
         "payloads": segment.payloads,
     }
@@ -263,6 +285,8 @@ def _segment_arrays(segment: Segment) -> dict[str, Array]:
 def _postings_arrays(postings: Postings) -> dict[str, Array]:
     names = ("indptr", "documents", "codes", "code_tf", "code_length")
     arrays = {name: getattr(postings, name) for name in names}
+    if postings.text_fields is not None:
+        arrays |= postings.text_fields.arrays
     blocks = postings.doc_blocks
     arrays["doc_blocks.terms"], arrays["doc_blocks.before"] = blocks.terms, blocks.before
     arrays["doc_blocks.edges"], arrays["doc_blocks.high"] = blocks.edges.ravel(), blocks.high

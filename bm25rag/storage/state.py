@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bm25rag.analysis import Analyzer
@@ -85,6 +85,8 @@ def check_settings(
         attribute = "effective_delta" if name == "delta" else name
         given, existing = getattr(wanted, attribute), getattr(state.parameters, attribute)
         if given != existing:
+            if name == "fields":
+                given, existing = dict(given), dict(existing)
             raise ValueError(
                 f"{name} is {given!r}, but the index in {folder!r} was made with {existing!r}: "
                 f"leave {name} out, or search a view, index.tune({name}={given!r})"
@@ -129,8 +131,10 @@ class Settings(NamedTuple):
     extra: dict[str, Any]
 
 
-def parse_settings(folder: str, settings: dict[str, Any]) -> Settings:
-    """Check the settings in a manifest; raise ``CorruptIndexError``."""
+def parse_settings(
+    folder: str, settings: dict[str, Any], views: Sequence[SegmentView] = ()
+) -> Settings:
+    """Check the settings in a manifest, given its segments; raise ``CorruptIndexError``."""
     try:
         parameters = Parameters(**settings["parameters"])
         next_id, probe = natural(settings["next_id"]), settings["probe"]
@@ -139,6 +143,11 @@ def parse_settings(folder: str, settings: dict[str, Any]) -> Settings:
             raise ValueError("analyzer is not an object")
         if not _are_strings(probe):
             raise ValueError("probe does not map words to stems")
+        for view in views:
+            if view.segment.names != parameters.names:
+                raise ValueError("a segment has other fields")
+            if view.segment.tokens != (0,) and len(view.tokens) != len(parameters.field_weights):
+                raise ValueError("tokens are not those of the fields")
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptIndexError(f"{manifest_path(folder)}: wrong settings ({error})") from None
     return Settings(parameters, next_id, probe, extra)

@@ -40,7 +40,7 @@ _Reject = Callable[[str, str], Exception]
 def verify_folder(folder: str) -> None:
     """Check everything in a folder; needs neither its stemmer nor its tokenizer."""
     manifest, views = read_index(folder, mapped=True, known={})
-    settings = parse_settings(folder, manifest.settings)
+    settings = parse_settings(folder, manifest.settings, views)
     check_counts(folder, manifest.commit, settings.next_id)
     check_analyzer(folder, manifest.settings["analyzer"])
     verify_segments(views)
@@ -90,6 +90,7 @@ def _verify_segment(segment: Segment) -> None:
         return
     file.check_all()
     columns = [segment.postings.terms.column, segment.ids.column, segment.texts]
+    columns += segment.other_texts.values()
     if segment.vectors is not None:
         columns.append(segment.vectors.terms.column)
     for column in columns:

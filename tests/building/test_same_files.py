@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,23 @@ records = st.builds(
     metadata,
     st.none() | st.binary(max_size=3),
 )
+fielded = st.none() | st.just({"title": 2.0, "text": 0.0, "notes": 1.0})
+
+
+def in_fields(given: list[Document], fields: dict[str, float] | None) -> list[Document]:
+    """Divide the texts of documents among fields, if there are any."""
+    if fields is None:
+        return given
+    return [
+        one
+        if len(one.text or "") % 2
+        else replace(
+            one, text=None, fields={"title": (one.text or "")[:4], "notes": one.text or ""}
+        )
+        for one in given
+    ]
+
+
 # Each example writes dozens of files.
 fewer = settings(max_examples=settings().max_examples // 2)
 rooms = st.sampled_from([1, 2000, 5000, 1 << 30])
@@ -68,6 +86,7 @@ def built(folder: Path, part: int, merge: int, given: Any, **arguments: Any) -> 
     part=rooms,
     merge=rooms,
     threads=st.sampled_from([1, 2]),
+    fields=fielded,
 )
 def test_records(
     given: list[Document],
@@ -76,12 +95,15 @@ def test_records(
     part: int,
     merge: int,
     threads: int,
+    fields: dict[str, float] | None,
 ) -> None:
+    given = in_fields(given, fields)
+    settings = {"k1": 0.9, "fields": fields}
     add = {"on_duplicate": on_duplicate, "store_text": store_text, "threads": threads}
     with tempfile.TemporaryDirectory() as path:
         folder = Path(path)
-        expected = segment_in_memory(folder / "memory", given, add, {"k1": 0.9})
-        index = built(folder / "disk", part, merge, iter(given), k1=0.9, **add)
+        expected = segment_in_memory(folder / "memory", given, add, settings)
+        index = built(folder / "disk", part, merge, iter(given), **settings, **add)
         assert segment_of(folder / "disk") == expected
         manifests = [read_manifest(str(folder / name)) for name in ("disk", "memory")]
         assert manifests[0].settings == manifests[1].settings
@@ -107,25 +129,32 @@ def test_texts_and_lists_of_terms(given: list[Any], part: int, merge: int) -> No
     deleted=st.lists(st.sampled_from([f"id{number}" for number in range(12)]), max_size=6),
     room=rooms,
     threads=st.sampled_from([1, 2]),
+    fields=fielded,
 )
 def test_segments_with_deleted_documents(
-    parts: list[list[Document]], deleted: list[str], room: int, threads: int
+    parts: list[list[Document]],
+    deleted: list[str],
+    room: int,
+    threads: int,
+    fields: dict[str, float] | None,
 ) -> None:
+    names = None if fields is None else tuple(fields)
     with tempfile.TemporaryDirectory() as folder:
-        BM25Index().save(folder)
+        BM25Index(fields=fields).save(folder)
         for part in parts:
             index = open_folder(PARTS, folder, "w")
-            index.add(NewRecords(part, True, False), "replace", 1)
+            records = NewRecords(in_fields(part, fields), True, False, names)
+            index.add(records, "replace", 1)
             index.delete(deleted, None)
             index.commit()
             index.abandon()
-        views = [view for view in BM25Index.open(folder)._snapshot.views if view.count]
+        views = [view for view in BM25Index.open(folder)._live.state.snapshot.views if view.count]
         if not views:
             return
         with Spools(folder) as spools:
             arrays = merge_in_chunks(views, spools, room, threads)
-            _, merged = write_segment(folder, arrays, 0)
-        _, expected = write_segment(folder, _segment_arrays(merge_segments(views)), 0)
+            _, merged = write_segment(folder, arrays, (0,))
+        _, expected = write_segment(folder, _segment_arrays(merge_segments(views)), (0,))
         assert Path(folder, merged.name).read_bytes() == Path(folder, expected.name).read_bytes()
 
 

@@ -31,6 +31,7 @@ from support.holding import (
     build,
     shown,
     shown_by,
+    tuned,
 )
 from support.recording import Crash, Disk, abandon, crash, leftover
 from support.strategies import (
@@ -167,7 +168,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(chosen=parameters(), query=queries)
     def tune(self, chosen: dict[str, Any], query: list[str]) -> None:
-        assert_same_scores(self.writer.tune(**chosen), self.present.tune(**chosen), query)
+        assert_same_scores(*tuned(self.writer, self.present, chosen), query)
 
     @rule(label=st.sampled_from(LABELS), query=queries, k=st.integers(0, 5))
     def filter(self, label: int, query: list[str], k: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -50,6 +51,27 @@ def test_a_cluster_builds_the_same_index(tmp_path: Path) -> None:
         writer.add(["a new boat"], ids=["new"])
     with pytest.raises(FileExistsError):
         build(paths, tmp_path / "it", 3, num_cpus=CPUS, timeout=60)
+
+
+def test_titles_are_fields(tmp_path: Path) -> None:
+    records = [{"id": f"d{n}", "title": f"cat {n}", "text": "sea " * n} for n in range(4)]
+    paths = [tmp_path / f"{place}.jsonl" for place in range(2)]
+    for place, path in enumerate(paths):
+        path.write_text(
+            "".join(f"{json.dumps(one)}\n" for one in records[2 * place :][:2]), "utf-8"
+        )
+    given = [{"title": one["title"], "text": one["text"]} for one in records]
+    weights = {"title": 2.0, "text": 0.5}
+    plain = BM25Index.from_texts(given, [one["id"] for one in records], fields=weights)
+    index = build(paths, tmp_path / "it", 2, num_cpus=CPUS, timeout=60, field_weights=weights)
+    rows = ray.data.from_items(records)
+    dataset = build_dataset(
+        rows, tmp_path / "rows", 2, num_cpus=CPUS, timeout=60, field_weights=weights
+    )
+    for built in (index, dataset):
+        for query in ("cat", "sea 2"):
+            found = [(hit.id, hit.score, hit.fields) for hit in built.search(query)]
+            assert found == [(hit.id, hit.score, hit.fields) for hit in plain.search(query)]
 
 
 def test_a_worker_that_is_killed_is_replaced(tmp_path: Path) -> None:

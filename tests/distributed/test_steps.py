@@ -44,9 +44,9 @@ from support.killing import killed_at
 
 
 def plan_of(
-    files: Any, folder: Path, shards: int, fields: Fields | None = None, **settings: Any
+    files: Any, folder: Path, shards: int, read: Fields | None = None, **settings: Any
 ) -> Plan:
-    reading = Reading(fields=fields or Fields())
+    reading = Reading(fields=read or Fields())
     divided = divide(find_sources(files, reading.format), shards)
     return Plan(str(folder), divided, reading, new_state(**settings).stored(), True, 1 << 28, 1)
 
@@ -75,6 +75,22 @@ def test_the_index_is_that_of_one_build(tmp_path: Path, shards: int, variant: An
     assert index.ids() == plain.ids()
     BM25Index.verify(tmp_path / "it")
     assert sorted(path.name for path in (tmp_path / "it").iterdir()) == ["commit-1", "sharded.json"]
+
+
+@pytest.mark.parametrize("title", [2.0, 0.0])
+def test_fields_are_metadata_by_their_names(tmp_path: Path, title: float) -> None:
+    paths, fields = write_corpus(tmp_path / "in"), {"title": title, "text": 0.5}
+    for path in paths:
+        records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        titled = [json.dumps(one | {"title": f"boat {one['n'] % 7}"}) for one in records]
+        path.write_text("\n".join(titled), encoding="utf-8")
+    read = Fields(weighted=("title", "text"))
+    plain = plain_index(paths, read, fields=fields)
+    index = run(plan_of(paths, tmp_path / "it", 3, read, fields=fields))
+    for query in QUERIES:
+        assert index.search(query, k=50) == plain.search(query, k=50)
+    assert index.get(["d1"])[0].fields == {"title": "boat 1", "text": plain.get(["d1"])[0].text}
+    BM25Index.verify(tmp_path / "it")
 
 
 def test_sixteen_uneven_shards(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def names(hits: list[Hit]) -> list[str]:
         (
             "open",
             "path mode=r * mmap=True tokenizer=None verify=False untrusted=False timeout=0.0"
-            " analyzer=None variant=None k1=None b=None delta=None delta_on=None"
+            " analyzer=None variant=None k1=None b=None delta=None delta_on=None fields=None"
             " cache=None storage_options=None offline=False",
         ),
         (
@@ -102,6 +102,7 @@ def test_hits_are_plain_python_values(index: BM25Index) -> None:
         float,
         str,
         dict,
+        type(None),
         type(None),
         type(None),
     ]

@@ -125,6 +125,7 @@ def test_a_hit_is_read_when_it_is_asked_and_as_it_was_when_it_was_found() -> Non
         "metadata": {"n": 1},
         "payload": b"x",
         "corrections": None,
+        "fields": None,
     }
     first.metadata["n"] = 3
     assert first.metadata == {"n": 3} != second.metadata

@@ -64,7 +64,7 @@ asked = st.lists(st.sampled_from([*WORDS, "unknown"]), max_size=5) | st.dictiona
 
 
 @given(
-    chosen=parameters(),
+    chosen=parameters(fields=False),
     texts=corpora.map(doubled),
     query=asked,
     docs=st.integers(0, 12),

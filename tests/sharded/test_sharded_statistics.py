@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from bm25rag import BM25Index
 from bm25rag.common.strings import text_of
+from bm25rag.scoring.variants import Parameters
 from bm25rag.segments.statistics import Statistics
 from bm25rag.sharded.statistics import (
     LocalStatistics,
@@ -36,7 +37,7 @@ def local(documents: list[list[str]], deleted: int = 0) -> LocalStatistics:
     index.add(documents[:3])
     index.add(documents[3:])
     index.delete(index.ids()[:deleted])
-    return LocalStatistics(index._snapshot.views)
+    return LocalStatistics(index._snapshot.views, Parameters())
 
 
 def shown(statistics: Statistics) -> dict[str, int]:
@@ -62,7 +63,7 @@ def test_frequencies_are_summed_by_term(
         for number in range(parts)
     ]
     tokens = sum(len(text) for text in chain.from_iterable(living))
-    found = join_partitions(sum(map(len, living)), tokens, merged)
+    found = join_partitions(sum(map(len, living)), (tokens,), merged)
     assert shown(found) == expected
     for term in TERMS:
         assert found.frequency(term.encode("utf-8", "surrogatepass")) == expected[term]

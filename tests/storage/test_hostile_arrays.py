@@ -7,6 +7,7 @@ and no excessive memory is allocated.
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -39,6 +40,10 @@ FILTERS: list[dict[str, Any]] = [
 
 # NaN, both infinities, 1e31, 0 and -0 as float32.
 WRONG_WEIGHTS = [0x7FC00000, 0x7F800000, 0xFF800000, 0x72FC6F7C, 0, 0x80000000]
+
+
+# The arrays that other code reads in an index with fields.
+OF_FIELDS = re.compile(r"text_fields|code|lengths")
 
 
 def use(folder: Path) -> None:
@@ -101,19 +106,19 @@ def forge(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, str, np.ndarray], 
     """Save an index with one array replaced."""
     write = segment_files.write_arrays
 
-    def save(folder: Path, name: str, values: np.ndarray) -> None:
+    def save(folder: Path, name: str, values: np.ndarray, fields: bool = False) -> None:
         def forged(path: Path, arrays: dict[str, np.ndarray]) -> Any:
             return write(path, {**arrays, name: values} if name in arrays else arrays)
 
         with monkeypatch.context() as patch:
             patch.setattr(segment_files, "write_arrays", forged)
-            thirty_documents().save(folder)
+            thirty_documents(fields).save(folder)
 
     return save
 
 
 @cache
-def arrays_of_an_index() -> dict[str, np.ndarray]:
+def arrays_of_an_index(fields: bool = False) -> dict[str, np.ndarray]:
     """Collect every array of a segment file."""
     found: dict[str, np.ndarray] = {}
     with pytest.MonkeyPatch.context() as patch:
@@ -125,21 +130,25 @@ def arrays_of_an_index() -> dict[str, np.ndarray]:
 
         patch.setattr(segment_files, "write_arrays", look)
         with tempfile.TemporaryDirectory() as folder:
-            thirty_documents().save(Path(folder) / "index")
+            thirty_documents(fields).save(Path(folder) / "index")
     return found
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(arrays_of_an_index()))
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [(name, False) for name in sorted(arrays_of_an_index())]
+    + [(name, True) for name in sorted(arrays_of_an_index(True)) if OF_FIELDS.match(name)],
+)
 def test_a_forged_array_is_refused_or_harmless(
-    name: str, tmp_path: Path, forge: Callable[[Path, str, np.ndarray], None]
+    name: str, fields: bool, tmp_path: Path, forge: Callable[..., None]
 ) -> None:
-    good = arrays_of_an_index()[name]
+    good = arrays_of_an_index(fields)[name]
     for what, values in forgeries(good):
         if values.dtype.str[1:] not in ("u1", "u2", "u4", "u8", "b1"):
             continue  # a header cannot name it; see the test of headers
         folder = tmp_path / "index"
-        forge(folder, name, values)
+        forge(folder, name, values, fields)
         try:
             use(folder)
             BM25Index.verify(folder)

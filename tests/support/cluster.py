@@ -63,8 +63,8 @@ def write_vectors(paths: list[Path]) -> list[Path]:
     return paths
 
 
-def plain_index(paths: list[Path], fields: Fields | None = None, **settings: Any) -> BM25Index:
+def plain_index(paths: list[Path], read: Fields | None = None, **settings: Any) -> BM25Index:
     """Return one index of all files."""
     index = BM25Index(**settings)
-    index.add_documents(document for path in paths for document in read_jsonl(path, fields))
+    index.add_documents(document for path in paths for document in read_jsonl(path, read))
     return index

@@ -57,10 +57,12 @@ def _metadata(number: int) -> dict[str, Any]:
 
 
 @cache
-def thirty_documents() -> BM25Index:
+def thirty_documents(fields: bool = False) -> BM25Index:
     """Make an index of thirty documents, to be shared and never changed."""
+    texts = [f"red boat word{number % 9} " * (1 + number % 5) for number in range(30)]
     return BM25Index.from_texts(
-        [f"red boat word{number % 9} " * (1 + number % 5) for number in range(30)],
+        [{"title": text[:8], "text": text} for text in texts] if fields else texts,
+        fields={"title": 3.0} if fields else None,
         metadata=[_metadata(number) for number in range(30)],
         payloads=[bytes([number]) for number in range(30)],
         vectors=[{"red": number - 9.5, f"word{number % 9}": 1 / 3} for number in range(30)],

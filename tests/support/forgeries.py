@@ -209,7 +209,7 @@ def postings(folder: Folder, random: Random) -> None:
             lengths[:] = random.sample(lengths.tolist(), len(lengths))
         case 5:
             lengths[random.randrange(len(lengths))] += np.uint32(1)
-            piece.tokens += 1
+            piece.add_tokens(1)
         case 6:
             name = random.choice(("code_tf", "code_length"))
             values = arrays[name].copy()
@@ -256,6 +256,35 @@ def vectors(folder: Folder, random: Random) -> None:
             return
     arrays["vectors.documents"], arrays["vectors.codes"] = documents, codes
     arrays["vectors.code_weight"], arrays["vectors.bounds"] = bits, bounds.view(np.uint32)
+
+
+def text_fields(folder: Folder, random: Random) -> None:
+    """Change the rows that codes of fields stand for, or their names."""
+    arrays = any_segment(folder, random)
+    if "text_fields.counts" not in arrays:
+        return
+    name = f"text_fields.{random.choice(('counts', 'lengths'))}"
+    rows = arrays[name].copy().reshape(-1, 2)
+    match random.randrange(6):
+        case 0:
+            rows[random.randrange(len(rows))] += np.uint32(1)
+        case 1:
+            rows = rows[:, ::-1]
+        case 2:
+            rows = rows[random.sample(range(len(rows)), len(rows))]
+        case 3:
+            rows = np.repeat(rows, random.choice(([1] * (len(rows) - 1) + [2], 2)), axis=0)
+        case 4:
+            rows = rows[: random.randrange(len(rows))]
+        case _:
+            put_strings(
+                arrays,
+                "text_fields.names",
+                random.choice(
+                    ([b"text", b"title"], [b"title"], [b"title", b"title"], [b"\xff", b"text"], [])
+                ),
+            )
+    arrays[name] = rows.ravel().copy()
 
 
 def fields(folder: Folder, random: Random) -> None:
@@ -317,7 +346,7 @@ def manifest(folder: Folder, random: Random) -> None:
     settings, piece = folder.settings, random.choice(folder.pieces)
     match random.randrange(11):
         case 0:
-            piece.tokens += random.choice((-1, 1, 10**6))
+            piece.add_tokens(random.choice((-1, 1, 10**6)))
         case 1:
             settings["next_id"] = random.choice(((1 << 62) - 1, (1 << 62) - 2, 0, -1, 1 << 62))
         case 2:
@@ -326,7 +355,18 @@ def manifest(folder: Folder, random: Random) -> None:
             settings["extra"] = random.choice(({"n": float("nan")}, [], deep, {"n": deep}))
         case 4:
             settings["parameters"] |= random.choice(
-                ({"b": 5}, {"k1": float("inf")}, {"variant": "x"}, {"x": 1}, {"k1": 1e30})
+                (
+                    {"b": 5},
+                    {"k1": float("inf")},
+                    {"variant": "x"},
+                    {"x": 1},
+                    {"k1": 1e30},
+                    {"fields": {"title": 2.0}},
+                    {"fields": {"text": 1.0, "title": 2.0}},
+                    {"fields": {"title": 0.0, "text": 1.0}},
+                    {"fields": {}},
+                    {"fields": {"title": -1}},
+                )
             )
         case 5:
             random.shuffle(folder.pieces)
@@ -345,7 +385,7 @@ def manifest(folder: Folder, random: Random) -> None:
 
 WAYS: tuple[Forge, ...] = (
     any_element, any_element, any_length, terms, ids, columns, metadata, postings, postings,
-    vectors, vectors, fields, changes, manifest,
+    vectors, vectors, fields, changes, manifest, text_fields,
 )  # fmt: skip
 
 

@@ -20,11 +20,18 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(eq=False)
 class Piece:
-    """A segment, its number of tokens, and the changes to it."""
+    """A segment, its number of tokens (of each field, if there are several), and its changes."""
 
     segment: Arrays
-    tokens: int
+    tokens: int | list[int]
     changes: list[Arrays]
+
+    def add_tokens(self, more: int) -> None:
+        """Count more tokens, of the first field."""
+        if isinstance(self.tokens, int):
+            self.tokens += more
+        else:
+            self.tokens = [self.tokens[0] + more, *self.tokens[1:]]
 
 
 @dataclass
@@ -163,7 +170,7 @@ def empty(piece: Piece) -> None:
     piece.segment = {
         name: values[:0]
         for name, values in piece.segment.items()
-        if not name.startswith(("fields.", "vectors."))
+        if not name.startswith(("fields.", "vectors.", "text_fields."))
     }
     piece.segment["indptr"] = np.zeros(1, np.uint32)
     for name in ("terms", "ids"):

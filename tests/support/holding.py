@@ -15,7 +15,7 @@ import pytest
 from bm25rag import BM25Index, Hit
 from bm25rag.errors import DuplicateIdError
 from support.reference import Query, Reference, ReferenceHit
-from support.strategies import Add, Copy, Delete, Relabel, Step
+from support.strategies import Add, Copy, Delete, Relabel, Step, in_fields
 
 QUERY = ["a", "b", "b", "f"]
 Found = list[tuple[str, str]]
@@ -32,8 +32,20 @@ def build(
     """Make an index and its reference."""
     metadata = None if labels is None else [{"label": label} for label in labels]
     index, reference = BM25Index(**chosen), Reference(**chosen)
+    texts = in_fields(texts, reference.fields)
     assert index.add(texts, metadata=metadata) == reference.add(texts, metadata=metadata)
     return index, reference
+
+
+def tuned(
+    index: BM25Index, reference: Reference, parameters: dict[str, Any]
+) -> tuple[BM25Index, Reference]:
+    """Tune both; weights of fields only where there are fields, which keep their order."""
+    own = dict(parameters)
+    fields = own.pop("fields", None)
+    if fields is not None and reference.fields is not None:
+        own["fields"] = {name: fields[name] for name in reference.fields}
+    return index.tune(**own), reference.tune(**own)
 
 
 def assert_same_scores(index: BM25Index, reference: Reference, query: Query) -> None:
@@ -60,6 +72,7 @@ def apply(index: BM25Index, reference: Reference, step: Step) -> BM25Index:
     match step:
         case Add(texts, ids, labels, on_duplicate):
             metadata = [{"label": label} for label in labels]
+            texts = in_fields(texts, reference.fields)
             try:
                 expected = reference.add(texts, ids, metadata, on_duplicate)
             except ValueError:

@@ -10,6 +10,10 @@ its paper and the definition of the score, not from the library's code:
   occurrence, each times its multiplicity, or its weight where the query is a
   mapping of terms to weights; then the shift is added.
 
+With fields, a document has a list of terms for each; tf and |d| are sums over the fields of weight
+times count and weight times length, in the order of the fields, and so is the sum of all lengths,
+of whole numbers by field. A field of weight 0 is as if it were empty.
+
 ``real_scores`` is the same family without any rounding to float32, over every
 query term as it comes, absent terms included: the formula as a paper prints it.
 """
@@ -30,6 +34,7 @@ SHIFTED = tuple(DEFAULT_DELTA)
 
 Accept = Callable[[str, dict[str, Any]], bool]
 Query = Sequence[str] | Mapping[str, float]
+Terms = list[str] | dict[str, list[str]]
 
 
 def times(query: Query, term: str) -> float:
@@ -57,9 +62,9 @@ def fraction(above: float, below: float) -> float:
 
 
 def frequency(
-    variant: str, tf: int, length: int, average: float, k1: float, b: float, delta: float
+    variant: str, tf: float, length: float, average: float, k1: float, b: float, delta: float
 ) -> float:
-    """Term-frequency part f(tf, length) in float64, tf >= 1."""
+    """Term-frequency part f(tf, length) in float64, tf > 0."""
     if variant == "tfidf":
         return tf / length
     norm = 1 - b + b * length / average
@@ -96,6 +101,7 @@ class Parts:
     must_not: Sequence[Sequence[str]] = ()
     phrases: Sequence[Sequence[str]] = ()
     not_phrases: Sequence[Sequence[str]] = ()
+    field: str | None = None
 
 
 def in_a_row(words: Sequence[str], phrase: Sequence[str]) -> bool:
@@ -122,18 +128,19 @@ class Reference:
     b: float = 0.75
     delta: float | None = None
     delta_on: str = "all"
-    documents: dict[str, list[str]] = field(default_factory=dict)
+    fields: dict[str, float] | None = None
+    documents: dict[str, Terms] = field(default_factory=dict)
     metadata: dict[str, dict[str, Any]] = field(default_factory=dict)
     counter: int = 0
     # Words that documents keep, and that are no terms.
     stopped: frozenset[str] = frozenset()
-    words: dict[str, list[str]] = field(default_factory=dict)
+    whole: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
     # -- writing ---------------------------------------------------------------
 
     def add(
         self,
-        texts: Sequence[list[str]],
+        texts: Sequence[Terms],
         ids: Sequence[str] | None = None,
         metadata: Sequence[Mapping[str, Any]] | None = None,
         on_duplicate: str = "error",
@@ -151,8 +158,9 @@ class Reference:
                     continue
                 self.delete([name])
                 written.pop(name, None)
-            self.words[name] = list(texts[place])
-            self.documents[name] = self.kept(texts[place])
+            self.whole[name] = copy.deepcopy(self.by_field(texts[place]))
+            kept = {field_: self.kept(own) for field_, own in self.whole[name].items()}
+            self.documents[name] = kept if isinstance(texts[place], dict) else kept["text"]
             self.metadata[name] = dict(metadata[place]) if metadata is not None else {}
             written[name] = None
         return list(written)
@@ -170,7 +178,7 @@ class Reference:
         """Delete documents; return the ids of those that there were."""
         found = [name for name in dict.fromkeys(ids) if name in self.documents]
         for name in found:
-            del self.documents[name], self.words[name]
+            del self.documents[name], self.whole[name]
             self.metadata.pop(name, None)
         return found
 
@@ -209,22 +217,34 @@ class Reference:
             return dict.fromkeys(demanded, 0.0) | query.text if demanded else query.text
         return self.kept(query.text) + demanded
 
-    def has(self, name: str, part: Sequence[str]) -> bool:
+    def texts(self, name: str, field_: str | None) -> list[list[str]]:
+        """Return the words of each field of a document that matches, or of one field."""
+        weights = {"text": 1.0} if self.fields is None else self.fields
+        texts = self.whole[name].items()
+        return [own for one, own in texts if weights[one] and field_ in (None, one)]
+
+    def has(self, name: str, part: Sequence[str], field_: str | None) -> bool:
         """Whether a document has all terms of a part, or all stop words if it has no others."""
-        return set(self.kept(part) or part) <= set(self.words[name])
+        texts = self.texts(name, field_)
+        if kept := self.kept(part):
+            return set(kept) <= {word for text in texts for word in text}
+        return any(set(part) <= set(text) for text in texts)
 
     def matched(self, name: str, query: Query | Parts) -> bool:
         """Whether a document matches."""
-        touched = not set(self.scoring(query)).isdisjoint(self.documents[name])
+        touched = not self.words(self.documents[name]).isdisjoint(self.scoring(query))
         if not isinstance(query, Parts):
             return touched
-        words = self.words[name]
+        texts, one = self.texts(name, query.field), query.field
+        demands = bool(query.must or query.phrases)
+        if one is not None:
+            touched = any(not set(self.scoring(query)).isdisjoint(text) for text in texts)
         return (
-            (touched or bool(query.must or query.phrases))
-            and all(self.has(name, part) for part in query.must)
-            and not any(self.has(name, part) for part in query.must_not)
-            and all(in_a_row(words, part) for part in query.phrases)
-            and not any(in_a_row(words, part) for part in query.not_phrases)
+            (touched or demands)
+            and all(self.has(name, part, one) for part in query.must)
+            and not any(self.has(name, part, one) for part in query.must_not)
+            and all(any(in_a_row(text, part) for text in texts) for part in query.phrases)
+            and not any(in_a_row(text, part) for part in query.not_phrases for text in texts)
         )
 
     # -- statistics ------------------------------------------------------------
@@ -237,16 +257,54 @@ class Reference:
     @property
     def average(self) -> float:
         """Return the mean length in terms, one float64 division; 0 without documents."""
-        total = sum(map(len, self.documents.values()))
+        totals: dict[str, int] = {}
+        for terms in self.documents.values():
+            for name, own in self.by_field(terms).items():
+                totals[name] = totals.get(name, 0) + len(own)
+        total = self.weigh(totals)
         return total / len(self.documents) if self.documents else 0.0
+
+    def by_field(self, terms: Terms) -> dict[str, list[str]]:
+        """Return the terms of a document by field."""
+        return terms if isinstance(terms, dict) else {"text": terms}
+
+    def weigh(self, counts: Mapping[str, int]) -> float:
+        """Sum counts times the weights of their fields."""
+        if self.fields is None:
+            return counts.get("text", 0)
+        total = 0.0
+        for name, weight in self.fields.items():
+            total += weight * counts.get(name, 0)
+        return total
+
+    def tf(self, terms: Terms, term: str) -> float:
+        """Return how often a document contains a term."""
+        return self.weigh({name: own.count(term) for name, own in self.by_field(terms).items()})
+
+    def counts(self, terms: Terms, term: str) -> dict[str, int] | None:
+        """Return how often each field has a term, if the term matches."""
+        if self.fields is None:
+            return None
+        own, found = self.by_field(terms), term in self.words(terms)
+        return {name: own.get(name, []).count(term) * found for name in self.fields}
+
+    def length(self, terms: Terms) -> float:
+        """Return how long a document is."""
+        return self.weigh({name: len(own) for name, own in self.by_field(terms).items()})
+
+    def words(self, terms: Terms) -> set[str]:
+        """Return the terms of a document that match."""
+        weights = {"text": 1.0} if self.fields is None else self.fields
+        fields = self.by_field(terms).items()
+        return {term for name, own in fields if weights[name] for term in own}
 
     def df(self, term: str) -> int:
         """Return how many live documents contain a term."""
-        return sum(term in terms for terms in self.documents.values())
+        return sum(term in self.words(terms) for terms in self.documents.values())
 
     def vocabulary(self) -> dict[str, int]:
         """Return every live term by code point, with its document frequency."""
-        terms = sorted({term for terms in self.documents.values() for term in terms})
+        terms = sorted({term for terms in self.documents.values() for term in self.words(terms)})
         return {term: self.df(term) for term in terms}
 
     # -- scoring ---------------------------------------------------------------
@@ -256,7 +314,7 @@ class Reference:
         """Return the delta in force, 0 if the variant has none."""
         return DEFAULT_DELTA.get(self.variant, 0.0) if self.delta is None else self.delta
 
-    def f(self, tf: int, length: int, average: float) -> float:
+    def f(self, tf: float, length: float, average: float) -> float:
         """Compute f under this index's parameters."""
         delta = self.effective_delta
         return frequency(self.variant, tf, length, average, self.k1, self.b, delta)
@@ -284,11 +342,9 @@ class Reference:
             total += many * float(weight * np.float32(self.absent()))
         return total
 
-    def part(
-        self, weight: np.float32, terms: Sequence[str], term: str, average: float
-    ) -> np.float32:
+    def part(self, weight: np.float32, terms: Terms, term: str, average: float) -> np.float32:
         """float32 product of idf and f - f(0) of one posting."""
-        f = self.f(terms.count(term), len(terms), average) - self.absent()
+        f = self.f(self.tf(terms, term), self.length(terms), average) - self.absent()
         return np.float32(weight * np.float32(f))
 
     def scores(self, query: Query | Parts) -> list[float]:
@@ -299,7 +355,7 @@ class Reference:
         for terms in self.documents.values():
             total = 0.0
             for term, many, weight in weights:
-                if term in terms:
+                if term in self.words(terms):
                     total += many * float(self.part(weight, terms, term, average))
             result.append(total + shift)
         return result
@@ -316,7 +372,11 @@ class Reference:
         return [
             math.fsum(
                 weight
-                * (self.f(terms.count(term), len(terms), average) if term in terms else absent)
+                * (
+                    self.f(self.tf(terms, term), self.length(terms), average)
+                    if term in self.words(terms)
+                    else absent
+                )
                 for term, weight in known
             )
             for terms in self.documents.values()
@@ -350,6 +410,8 @@ class Reference:
         """Contribution of each known query term to a document's score, by term."""
         terms, average = self.documents[name], self.average
         return {
-            term: many * float(self.part(weight, terms, term, average)) if term in terms else 0.0
+            term: many * float(self.part(weight, terms, term, average))
+            if term in self.words(terms)
+            else 0.0
             for term, many, weight in self.weights(query)
         }

@@ -38,8 +38,15 @@ positive = st.dictionaries(st.sampled_from(TERMS), st.integers(1, 5) | st.floats
 mixed = st.one_of(weighted, positive, queries)
 
 
+# Weights of fields; those of 0 leave postings out.
+field_weights = st.sampled_from([0.0, 1.0, 1, 3.0, 0.1, 1e30, 1e-30]) | st.floats(0.1, 9)
+fielded = st.fixed_dictionaries(
+    {"title": field_weights, "text": field_weights, "notes": field_weights}
+).filter(lambda fields: any(fields.values()))
+
+
 @st.composite
-def parameters(draw: st.DrawFn, variant: str | None = None) -> dict[str, Any]:
+def parameters(draw: st.DrawFn, variant: str | None = None, fields: bool = True) -> dict[str, Any]:
     """Keyword arguments of a variant, the edges of each domain often among them."""
     name = draw(st.sampled_from(VARIANTS)) if variant is None else variant
     chosen: dict[str, Any] = {
@@ -53,7 +60,24 @@ def parameters(draw: st.DrawFn, variant: str | None = None) -> dict[str, Any]:
         # TF-l-delta-p-idf needs more than 1/e, and is below 0 between there and 1.
         lowest = 0.38 if name == "tfldp" else 0.0
         chosen["delta"] = draw(st.none() | st.sampled_from([0.5, 1.0]) | st.floats(lowest, 3))
+    if fields and draw(st.booleans()):
+        chosen["fields"] = draw(fielded)
     return chosen
+
+
+def in_fields(texts: list[list[str]], fields: dict[str, float] | None) -> list[Any]:
+    """Divide texts among the fields of an index, if it has any: each in one of four ways."""
+    if fields is None:
+        return texts
+    return [
+        [
+            text,
+            {"title": text},
+            {"title": text[: len(text) // 2], "text": text[len(text) // 2 :]},
+            {"notes": text[1:], "title": text[:1]},
+        ][len(text) % 4]
+        for text in texts
+    ]
 
 
 @dataclass(frozen=True)

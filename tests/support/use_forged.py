@@ -67,15 +67,23 @@ def vector(number: int) -> dict[str, float] | None:
     return {term: (number - 20) / (3 + place) for place, term in enumerate(terms)} or None
 
 
-def make(folder: Path) -> Folder:
+def text(number: int, fields: bool) -> Any:
+    """Make a text, or with fields one or two texts."""
+    whole = f"red boat word{number % 9} café {'sea ' * (number % 5)}"
+    if not fields or number % 4 == 0:
+        return whole
+    return {"title": f"green word{number % 9}", **({"text": whole} if number % 4 > 1 else {})}
+
+
+def make(folder: Path, fields: bool) -> Folder:
     """Save an index of several parts, of which some have changed since."""
     with patch.multiple("bm25rag.merging.policy", LEAST=0, SHARE=1 << 30):
-        index = BM25Index()
+        index = BM25Index(fields={"title": 3.0, "text": 1.0} if fields else None)
         index.save(folder)
         for first, last in ((0, 30), (30, 42), (42, 45)):
             with BM25Index.open(folder, mode="w") as writer:
                 writer.add(
-                    [f"red boat word{n % 9} café {'sea ' * (n % 5)}" for n in range(first, last)],
+                    [text(n, fields) for n in range(first, last)],
                     [
                         ("plumless", "buckeroo")[n] if n < 2 else f"id{n}"
                         for n in range(first, last)
@@ -104,6 +112,10 @@ def answers(index: BM25Index) -> list[Any]:
     found.append([index.count(asked) for asked, _ in FILTERS])
     found.append((index.vocabulary(), index.document_frequencies().tolist()))
     found.append(index.to_scipy().toarray().tolist())
+    if index.fields is not None:
+        view = index.tune(fields={"title": 0.0})
+        found.append([(hit.id, hit.score.hex()) for hit in view.search("red green", k=100)])
+        found.append(index.explain("green word3", index.ids()[0]))
     vectors = index.vectors
     found.append(vectors.get(index.ids()))
     for one in VECTORS:
@@ -235,12 +247,12 @@ def main() -> None:
         made = []
         for really in (False, True):
             with small(really):
-                made.append(make(root / f"made{really}"))
+                made.append([make(root / f"made{really}{fields}", fields) for fields in (0, 1)])
         for number in range(first, last):
             random = Random(number)
             chosen, folder = number % 2, root / str(number) / "index"
             folder.parent.mkdir()
-            forged = made[chosen].copy()
+            forged = made[chosen][number // 2 % 2].copy()
             say(f"case {number}: {forge(forged, random)}")
             try:
                 with small(bool(chosen)), backend.use(name):

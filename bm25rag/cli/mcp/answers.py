@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from bm25rag import Document, Hit
+from bm25rag.documents import fields_beside
 
 
 class Answer(NamedTuple):
@@ -19,11 +20,11 @@ class Answer(NamedTuple):
 
 
 def part_of(document: Document | Hit, start: int, length: int) -> dict[str, Any]:
-    """Return metadata and a part of the text, and what is missing of it."""
-    text = document.text
+    """Return metadata, with fields, and a part of the text, and what is missing of it."""
+    text, metadata = document.text, document.metadata | fields_beside(document)
     if text is None:
-        return {"text": None, "metadata": document.metadata}
-    part: dict[str, Any] = {"text": text[start : start + length], "metadata": document.metadata}
+        return {"text": None, "metadata": metadata}
+    part: dict[str, Any] = {"text": text[start : start + length], "metadata": metadata}
     if start or len(text) > length:
         part |= {"start": start, "characters": len(text)}
     return part

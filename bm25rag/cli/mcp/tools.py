@@ -14,6 +14,7 @@ from bm25rag import BM25Index, Document, Query
 from bm25rag.cli.dropped import dropped_words
 from bm25rag.cli.mcp.answers import Answer, part_of, plain, written
 from bm25rag.common.checks import check_count, check_ids, check_sequence
+from bm25rag.documents import in_fields
 from bm25rag.index import OnDuplicate
 
 # A model's context is small: a call that asks for more is a mistake.
@@ -285,6 +286,9 @@ class IndexTools:
             for place, one in enumerate(check_sequence("documents", documents, "documents"))
         ]
         with self._writer() as index:
+            if (fields := index.fields) is not None:
+                for one in records:
+                    one.fields = in_fields(one.text or "", one.metadata, fields)
             ids = index.add_documents(records, on_duplicate=on_duplicate)
         return Answer({"added": ids}, f"Added {len(ids)} of {len(records)}.")
 

@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 
 from bm25rag import BM25Index, Hit
 from bm25rag import Document as StoredDocument
-from bm25rag.adapters import OnDuplicate, check_sequence
+from bm25rag.adapters import OnDuplicate, check_sequence, in_fields
 from bm25rag.errors import MetadataError
 
 Ids: TypeAlias = Iterable[str | float]
@@ -38,7 +38,10 @@ class _Unnamed(StoredDocument):
 
 def to_document(found: StoredDocument | Hit) -> Document:
     """Convert a stored document; raise ``ValueError`` if the index does not hold its text."""
-    if found.text is None:
+    text = found.text
+    if text is None and found.fields is not None:  # it has other fields
+        text = ""
+    if text is None:
         message = (
             f"document {found.id!r} has no text to return: it was added to the BM25Index "
             "with store_text=False or as a list of terms"
@@ -49,7 +52,7 @@ def to_document(found: StoredDocument | Hit) -> Document:
     _set(
         document,
         "__dict__",
-        {"id": found.id, "metadata": found.metadata, "page_content": found.text, **_REST},
+        {"id": found.id, "metadata": found.metadata, "page_content": text, **_REST},
     )
     _set(document, "__pydantic_fields_set__", {"id", "page_content", "metadata"})
     _set(document, "__pydantic_extra__", None)
@@ -110,8 +113,12 @@ def write(
     ids: list[str] = []
     named = bytearray()  # a byte for each document
 
+    fields = index.fields
+
     def noting() -> Iterator[StoredDocument]:
         for document in documents:
+            if fields is not None:
+                document.fields = in_fields(document.text or "", document.metadata, fields)
             ids.append(document.id)
             named.append(type(document) is not _Unnamed)
             yield document

@@ -71,7 +71,8 @@ class BM25Retriever(SearchingBM25):
             An id for each text, or ``None`` for a UUID; an empty list means no ids. Of equal
             ids the last wins. A number becomes a string.
         bm25_params
-            ``k1``, ``b``, ``variant``, ``delta`` and ``delta_on``, as in ``BM25Index``.
+            ``k1``, ``b``, ``variant``, ``delta``, ``delta_on`` and ``fields``, as in
+            ``BM25Index``; the fields of a document are its metadata by their names.
         preprocess_func
             A callable from text to a list or tuple of terms, in place of an analyzer.
         analyzer

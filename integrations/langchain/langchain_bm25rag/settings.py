@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 from bm25rag import Analyzer, BM25Index, Query
 from bm25rag.adapters import Mode, Tokenizer
 
-_PARAMETERS = ("variant", "k1", "b", "delta", "delta_on")
+_PARAMETERS = ("variant", "k1", "b", "delta", "delta_on", "fields")
 # Okapi there floors the idf relative to the mean idf; the default variant's is never negative.
 _COMMUNITY = {"okapi": None, "plus": "bm25+"}
 _ELSEWHERE = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import Any, Self
 
@@ -81,10 +81,12 @@ class BM25Retriever(NodeStore, BaseRetriever):
     metadata_mode
         Which text is indexed: the content with the metadata for embedding (``EMBED``), with
         the metadata for the LLM (``LLM``), with all metadata (``ALL``) or alone (``NONE``).
-        ``None`` for the mode of the nodes in ``existing_bm25``, or ``EMBED``.
-    k1, b, variant
-        The parameters of BM25 and the member of its family, as in ``bm25rag.BM25Index``;
-        ``None`` for its defaults.
+        ``None`` for the mode of the nodes in ``existing_bm25``, or ``EMBED``; of an index with
+        fields, which are metadata, ``NONE``.
+    k1, b, variant, fields
+        The parameters of BM25, the member of its family and the weights of fields, as in
+        ``bm25rag.BM25Index``; ``None`` for its defaults. The fields of a node are its metadata by
+        their names.
     correct
         Whether to correct words of a question that no node has, as ``BM25Index.correct`` does.
     expand
@@ -129,6 +131,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         k1: float | None = None,
         b: float | None = None,
         variant: VariantName | None = None,
+        fields: Mapping[str, float] | None = None,
         correct: bool = False,
         expand: Expand = False,
         min_score: float | None = None,
@@ -147,7 +150,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         index = choose_index(
             existing_bm25,
             (language, stemmer, skip_stemming, token_pattern, tokenizer),
-            {"variant": variant, "k1": k1, "b": b},
+            {"variant": variant, "k1": k1, "b": b, "fields": fields},
         )
         NodeStore.__init__(self, index, metadata_mode, known, verbose)
         if nodes is not None:
@@ -180,6 +183,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         k1: float | None = None,
         b: float | None = None,
         variant: VariantName | None = None,
+        fields: Mapping[str, float] | None = None,
         correct: bool = False,
         expand: Expand = False,
         min_score: float | None = None,
@@ -229,6 +233,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
             k1=k1,
             b=b,
             variant=variant,
+            fields=fields,
             correct=correct,
             expand=expand,
             min_score=min_score,

@@ -25,7 +25,7 @@ from llama_index.retrievers.bm25rag.syncing import SyncResult, compare
 from llama_index.retrievers.bm25rag.twins import in_thread
 
 from bm25rag import BM25Index, Document, Hit
-from bm25rag.adapters import OnDuplicate, check_sequence, read_hits
+from bm25rag.adapters import OnDuplicate, check_sequence, in_fields, read_hits
 from bm25rag.errors import MetadataError
 from bm25rag.filters import FilterSpec
 
@@ -123,6 +123,9 @@ class NodeStore:
         documents = self._to_documents(given)
         try:
             with self._writing() as index:
+                if (fields := index.fields) is not None:
+                    for one in documents:
+                        one.fields = in_fields(one.text or "", one.metadata, fields)
                 ids = index.add_documents(
                     documents, on_duplicate=on_duplicate, progress=self._verbose
                 )
@@ -406,7 +409,10 @@ def _ids_of(
 
 
 def choose_mode(index: BM25Index, given: object) -> MetadataMode:
-    """Return the given metadata mode, which must be that of the index, or its own, or ``EMBED``."""
+    """Return the given metadata mode, which must be that of the index, or its own, or the default.
+
+    The default is ``EMBED``; of an index with fields ``NONE``, or their words would count twice.
+    """
     wanted = None
     if given is not None:
         modes = [mode.value for mode in MetadataMode]
@@ -423,7 +429,8 @@ def choose_mode(index: BM25Index, given: object) -> MetadataMode:
             f"metadata_mode must be {held.value!r}, by which the nodes of the index were indexed, "
             f"got {wanted.value!r}; a new BM25Retriever(nodes, metadata_mode=...) can use another"
         )
-    return wanted or held or saved or MetadataMode.EMBED
+    usual = MetadataMode.EMBED if index.fields is None else MetadataMode.NONE
+    return wanted or held or saved or usual
 
 
 def check_nodes(nodes: object) -> list[BaseNode]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -100,7 +100,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         and the three before is what was saved with the index, or 0.5, ``minmax``, 60 and 100.
     language, stemmer, skip_stemming, token_pattern, tokenizer, metadata_mode
         As in ``BM25Retriever``.
-    k1, b, variant
+    k1, b, variant, fields
         As in ``BM25Retriever``. The index in the folder of ``path`` must have those that are given.
     timeout
         How many seconds a write to ``path`` waits while another process writes there.
@@ -145,6 +145,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         k1: float | None = None,
         b: float | None = None,
         variant: VariantName | None = None,
+        fields: Mapping[str, float] | None = None,
         timeout: float = 60.0,
         class_name: str | None = None,
     ) -> None:
@@ -158,7 +159,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         super().__init__(stores_text=True, is_embedding_query=vectors is not None)
         fusion = dict(zip(FUSION, (alpha, method, rank_constant, fetch_k), strict=True))
         analysis = (language, stemmer, skip_stemming, token_pattern, tokenizer)
-        parameters = {"variant": variant, "k1": k1, "b": b}
+        parameters = {"variant": variant, "k1": k1, "b": b, "fields": fields}
         index: BM25Index | Folder
         if path is None:
             index = choose_index(existing_bm25, analysis, parameters)
@@ -527,7 +528,7 @@ class BM25VectorStore(BasePydanticVectorStore):
                 "BM25VectorStore.from_persist_path(path), or make it with "
                 "BM25VectorStore(path=...), of which a dict or JSON hold the settings"
             )
-        plain = (str, int, float, bool)
+        plain = (str, int, float, bool, dict)
         fields: dict[str, Any] = handler(self)
         return {
             # Those that a subclass adds.

@@ -7,6 +7,7 @@ import copy
 import math
 import os
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -46,8 +47,9 @@ class BM25DocumentStore(Operations):
     analyzer
         How texts and queries become terms; ``None`` for the analyzer of the existing index, or
         English.
-    variant, k1, b, delta, delta_on
+    variant, k1, b, delta, delta_on, fields
         As for ``bm25rag.BM25Index``; ``None`` for those of the existing index, or the defaults.
+        The fields of a document are its meta by their names.
     return_embedding
         Whether returned documents have their embeddings; the embeddings are stored in any case.
     spans_key
@@ -94,6 +96,7 @@ class BM25DocumentStore(Operations):
         b: float | None = None,
         delta: float | None = None,
         delta_on: DeltaOn | None = None,
+        fields: Mapping[str, float] | None = None,
         return_embedding: bool = True,
         spans_key: str | None = None,
         lock_timeout: float = 60.0,
@@ -125,6 +128,7 @@ class BM25DocumentStore(Operations):
             "b": b,
             "delta": delta,
             "delta_on": delta_on,
+            "fields": fields,
         }
         self._given = {name: value for name, value in settings.items() if value is not None}
         self._connect()

@@ -31,7 +31,7 @@ from haystack_integrations.document_stores.bm25rag.fields import (
 from haystack_integrations.document_stores.bm25rag.searching import Search, filter_of
 
 from bm25rag import BM25Index
-from bm25rag.adapters import OnDuplicate, Showing, check_count, sample_metadata
+from bm25rag.adapters import OnDuplicate, Showing, check_count, in_fields, sample_metadata
 from bm25rag.errors import DuplicateIdError, LockedError
 from bm25rag.filters import Filter
 from bm25rag.following import FollowedFolder, SharedIndex
@@ -113,6 +113,9 @@ class Operations:
             return 0  # without waiting for a lock
         records = to_core(given)
         with self._writing() as index:
+            if (fields := index.fields) is not None:
+                for record in records:
+                    record.fields = in_fields(record.text or "", record.metadata, fields)
             try:
                 written = index.add_documents(records, on_duplicate=_ON_DUPLICATE[policy])
             except DuplicateIdError:

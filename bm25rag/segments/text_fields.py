@@ -1,0 +1,152 @@
+"""Texts in fields, whose counts and lengths are added with weights.
+
+In an index with fields, a code stands for a pair of numbers: of how often the term occurs in each
+field, and of how long each field of the document is. Both number the distinct rows of a table, in
+ascending order. So postings are coded, merged and searched as if the numbers were tf and |d|, and
+weights matter only where the table of scores is computed.
+
+(Of SciFact's 5,183 titles and abstracts there are 114 distinct rows of counts, 2,440 of lengths
+and 31,498 pairs of them, for 511,000 postings: codes of 16 bits. Joined texts have 4,419 pairs.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
+
+import numpy as np
+
+from bm25rag.columns.column import build_column
+from bm25rag.common.arrays import Array, Float64, Int64, UInt32, Unsigned
+from bm25rag.common.strings import utf8_each
+from bm25rag.kernels.records import Run
+
+# Cells of the largest grid in which values are numbered; beyond it they are sorted.
+_LARGEST_GRID = 1 << 22
+
+
+class TextFields:
+    """The distinct rows of a segment's postings and documents.
+
+    Parameters
+    ----------
+    names
+        The F fields.
+    counts
+        How often a term occurs in each, for each number that stands for tf, uint32 (K, F).
+    lengths
+        How long each is, for each number that stands for |d|, uint32 (L, F).
+    """
+
+    def __init__(self, names: tuple[str, ...], counts: UInt32, lengths: UInt32) -> None:
+        self.names, self.counts, self.lengths = names, counts, lengths
+
+    def weigh(
+        self, tf: UInt32, lengths: UInt32, weights: Sequence[float]
+    ) -> tuple[Float64, Float64]:
+        """Return the weighted tf and |d| that pairs of numbers stand for."""
+        return _weigh(self.counts, weights).take(tf), _weigh(self.lengths, weights).take(lengths)
+
+    def tokens(self, lengths: Unsigned | Int64) -> tuple[int, ...]:
+        """Return the sum of the lengths that numbers stand for, by field."""
+        return tuple(self.lengths[lengths].sum(axis=0, dtype=np.int64).tolist())
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """The arrays of a file."""
+        names = build_column(utf8_each(self.names))
+        return {
+            "text_fields.counts": self.counts.ravel(),
+            "text_fields.lengths": self.lengths.ravel(),
+            "text_fields.names.offsets": names.offsets,
+            "text_fields.names.data": names.data,
+            "text_fields.names.null": names.null,
+        }
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tables."""
+        return self.counts.nbytes + self.lengths.nbytes
+
+
+def _weigh(rows: UInt32, weights: Sequence[float]) -> Float64:
+    """Return the weighted sum of each row, added field by field."""
+    total = np.zeros(len(rows))
+    for field, weight in enumerate(weights):
+        total += weight * rows[:, field].astype(np.float64)
+    return total
+
+
+def number_rows(rows: UInt32) -> tuple[UInt32, UInt32]:
+    """Return the distinct rows, ascending, and the number of each row, both uint32."""
+    firsts, numbers = np.zeros(min(len(rows), 1), np.int64), np.zeros(len(rows), np.int64)
+    for field in range(rows.shape[1]):
+        column = rows[:, field].astype(np.uint64)
+        width = np.uint64(int(column.max(initial=0)) + 1)
+        keys = numbers.astype(np.uint64) * width + column
+        if len(firsts) * int(width) <= _LARGEST_GRID:
+            first_at = np.full(len(firsts) * int(width), -1, np.int64)
+            first_at[keys] = np.arange(len(keys))
+            present = np.flatnonzero(first_at >= 0)
+            firsts = first_at[present]
+            first_at[present] = np.arange(len(present))
+            numbers = first_at.take(keys)
+        else:
+            _, firsts, numbers = np.unique(keys, return_index=True, return_inverse=True)
+    return rows[firsts], numbers.astype(np.uint32)
+
+
+def join_rows(tables: Sequence[UInt32]) -> tuple[UInt32, list[UInt32]]:
+    """Return the distinct rows of tables, and for each table the new number of each row."""
+    joined, numbers = number_rows(np.concatenate(tables))
+    edges = accumulate(map(len, tables), initial=0)
+    return joined, [numbers[first:last] for first, last in pairwise(edges)]
+
+
+def join_fields(run: Run, fields: int) -> tuple[Run, UInt32]:
+    """Make postings of documents of postings of their fields, which are numbered in turn.
+
+    Returns
+    -------
+    run
+        The postings, with numbers of rows in place of tf.
+    rows
+        The distinct rows, (K, fields).
+    """
+    documents, columns = np.divmod(run.documents, run.documents.dtype.type(fields))
+    is_first = np.ones(len(documents), np.bool_)
+    is_first[1:] = documents[1:] != documents[:-1]
+    starts = np.cumsum(run.sizes, dtype=np.int64) - run.sizes
+    is_first[starts] = True
+    rows = np.zeros((int(np.count_nonzero(is_first)), fields), np.uint32)
+    rows[np.cumsum(is_first) - 1, columns] = run.tf
+    sizes = np.add.reduceat(is_first, starts, dtype=np.uint32) if len(starts) else run.sizes
+    distinct, numbers = number_rows(rows)
+    return Run(run.terms, sizes, documents[is_first], numbers, run.first // fields), distinct
+
+
+def number_runs(runs: list[Run], tables: Sequence[UInt32], fields: int) -> UInt32:
+    """Give the rows of all runs the same numbers, in place; return the distinct rows."""
+    rows, numbers = join_rows([np.empty((0, fields), np.uint32), *tables])
+    for place, of_run in enumerate(numbers[1:]):
+        runs[place] = runs[place]._replace(tf=of_run.take(runs[place].tf))
+    return rows
+
+
+def join_used(
+    tables: Sequence[UInt32], used: Iterable[Iterable[Unsigned]]
+) -> tuple[UInt32, list[UInt32]]:
+    """Join tables as ``join_rows`` does, without the rows that no number of ``used`` names."""
+    places = []
+    for rows, numbers_of in zip(tables, used, strict=True):
+        is_used = np.zeros(len(rows), np.bool_)
+        for numbers in numbers_of:
+            is_used[numbers] = True
+        places.append(np.flatnonzero(is_used))
+    joined, new = join_rows([rows[those] for rows, those in zip(tables, places, strict=True)])
+    numbers_of_each = []
+    for rows, those, numbers in zip(tables, places, new, strict=True):
+        of_all = np.zeros(len(rows), np.uint32)
+        of_all[those] = numbers
+        numbers_of_each.append(of_all)
+    return joined, numbers_of_each

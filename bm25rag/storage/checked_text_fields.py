@@ -1,0 +1,99 @@
+"""Postings of a file whose texts have fields."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bm25rag.common.arrays import Bool, Int64, UInt32, Unsigned
+from bm25rag.segments.text_fields import TextFields
+from bm25rag.segments.view import add_tokens
+from bm25rag.storage.array_file import ArraysFile
+from bm25rag.storage.checked_columns import CheckedColumn, CheckedStringTable
+from bm25rag.storage.checked_postings import CheckedDocBlocks, CheckedPostings
+
+
+class CheckedFieldPostings(CheckedPostings):
+    """Postings whose codes stand for pairs of numbers; see ``segments/text_fields.py``."""
+
+    text_fields: TextFields
+
+    def __init__(
+        self,
+        file: ArraysFile,
+        terms: CheckedStringTable,
+        doc_blocks: CheckedDocBlocks,
+        tokens: tuple[int, ...],
+    ) -> None:
+        super().__init__(file, terms, doc_blocks, tokens)
+        names = _read_names(file)
+        self._counts = file.array("text_fields.counts", "u4")
+        self._row_lengths = file.array("text_fields.lengths", "u4")
+        for name, array in (("counts", self._counts), ("lengths", self._row_lengths)):
+            if len(array) % len(names):
+                raise file.reject(f"text_fields.{name}", "has not a number for each field")
+        tables = (
+            array.values.reshape(-1, len(names)) for array in (self._counts, self._row_lengths)
+        )
+        self.text_fields = TextFields(names, *tables)
+
+    def length_of(self, documents: Unsigned) -> Int64:
+        """Return the numbers that stand for |d| of some documents, checked."""
+        self._check_small()
+        lengths = super().length_of(documents)
+        self._check_numbers(lengths)
+        return lengths
+
+    def _check_numbers(self, lengths: Unsigned | Int64) -> None:
+        if int(lengths.max(initial=0)) >= len(self.text_fields.lengths):
+            raise self._lengths.reject("points beyond the rows of lengths")
+
+    def _check_pairs(self) -> None:
+        """Check the rows, and that each code stands for a possible pair of them."""
+        for array in (self._counts, self._row_lengths):
+            array.check(0, len(array))
+        fields = self.text_fields
+        if not _ascend(fields.counts) or not np.all(fields.counts.any(axis=1)):
+            raise self._counts.reject("does not ascend by rows that are not 0")
+        if not _ascend(fields.lengths):
+            raise self._row_lengths.reject("does not ascend by rows")
+        code_tf, code_length = self._code_tf[:], self._code_length[:]
+        if int(code_tf.max(initial=0)) >= max(len(fields.counts), 1):
+            raise self._code_tf.reject("points beyond the rows of counts")
+        self._check_numbers(code_length)
+        if np.any(fields.counts[code_tf] > fields.lengths[code_length]):
+            raise self._code_tf.reject("holds an impossible term frequency")
+
+    def _check_sums(self, documents: UInt32) -> None:
+        """Check that codes and lengths say the same of every field of every document."""
+        fields = self.text_fields
+        self._check_numbers(self._lengths[:])
+        self._check_lengths(documents)
+        for field in range(len(fields.names)):
+            counts = fields.counts[:, field].take(self.code_tf)
+            tokens = np.bincount(documents, counts.take(self.codes), len(self.lengths))
+            if not np.array_equal(tokens, fields.lengths[:, field].take(self.lengths)):
+                raise self._lengths.reject("does not agree with the postings")
+        if add_tokens([fields.tokens(self.lengths)]) != self._tokens:
+            raise self._lengths.reject("does not agree with the manifest")
+
+
+def _read_names(file: ArraysFile) -> tuple[str, ...]:
+    """Read the names of the fields, which the settings of the index have too."""
+    offsets = file.array("text_fields.names.offsets", "u4")
+    data = file.array("text_fields.names.data", "u1")
+    null = file.array("text_fields.names.null", "b1", count=0)
+    count = len(offsets) - 1
+    if count < 1:
+        raise file.reject("text_fields.names", "has no name")
+    names = CheckedColumn(offsets, data, null, count).texts(range(count))
+    return tuple([name or "" for name in names])
+
+
+def _ascend(rows: UInt32) -> bool:
+    """Whether each row is greater than the one before."""
+    rises: Bool = np.zeros(max(len(rows) - 1, 0), np.bool_)
+    equal: Bool = ~rises
+    for before, after in zip(rows[:-1].T, rows[1:].T, strict=True):
+        rises |= equal & (after > before)
+        equal &= after == before
+    return bool(rises.all())
