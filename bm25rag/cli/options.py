@@ -161,9 +161,10 @@ syntax_option = click.option(
 )
 
 
-def read_query(text: str, syntax: bool) -> str | Query:
+def read_query(index: BM25Index | None, text: str, syntax: bool) -> str | Query:
     """Return a query; parsed if --syntax is given."""
-    return Query.parse(text) if syntax else text
+    fields = None if index is None else index.fields
+    return Query.parse(text, fields=fields) if syntax else text
 
 
 def _parse_vector(

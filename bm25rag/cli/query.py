@@ -126,12 +126,12 @@ def _search(
     k, filter_, offset = options["k"], options["filter_"], options["offset"]
     syntax = options["syntax"]
     if vector is not None and query is not None:
-        asked = read_query(query, syntax)
+        asked = read_query(index, query, syntax)
         return Fused(index.search_hybrid(asked, vector, k, filter_, offset=offset))
     limits = {"min_score": options["min_score"], "threads": options["threads"], "offset": offset}
     if vector is not None:
         return index.vectors.search_batch([vector], k, filter_, **limits)
-    queries = [read_query(text, syntax) for text in texts]
+    queries = [read_query(index, text, syntax) for text in texts]
     return index.search_batch(queries, k, filter_, **limits)
 
 
@@ -170,7 +170,7 @@ def explain_command(index_path: Path | str, query: str, id_: str, **options: Any
     Words of QUERY that do not count are listed below it, each with the reason.
     """
     index = open_index(index_path, options)
-    asked = read_query(query, options["syntax"])
+    asked = read_query(index, query, options["syntax"])
     with usage_errors():
         explanation = index.explain(asked, id_, filter=options["filter_"])
     write_result(str(explanation))

@@ -187,7 +187,7 @@ def ray_search_command(
     missing: dict[int, str] = {}
     with click.open_file(output or "-", "w", encoding="utf-8", lazy=True) as stream:
         while block := list(islice(queries, _BATCH)):
-            texts = [read_query(asked.text, syntax) for asked in block]
+            texts = [read_query(None, asked.text, syntax) for asked in block]
             with usage_errors():
                 batch = index.search_batch(texts, **limits, partial=partial)
             missing |= batch.missing

@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from threading import TIMEOUT_MAX
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from bm25rag.common.checks import are_strings, check_real, check_sequence
-from bm25rag.common.patterns import late_pattern
 from bm25rag.common.record import Record
 
-Part: TypeAlias = str | Sequence[str]
-"""A text, or a list of strings, which are taken as its terms."""
+Part: TypeAlias = "str | Sequence[str] | InField"
+"""A text, or a list of strings, which are taken as its terms; perhaps in one field."""
 
 # What is said when a timeout was over.
 OVER = (
     "the timeout of a query was over before all texts that could match were looked at: "
     "matches may be missing"
 )
-# Where a word of its own begins: a phrase in quotes, with a sign or not, or a word with a sign.
-# What has no letter or digit is no part.
-_PARTS = late_pattern(
-    r'(?<!\S)([+-]?)(?:"(?=[^"]*\w)([^"]*)"|“(?=[^“”]*\w)([^“”]*)”'
-    r'|(?<=[+-])(?=\S*\w)([^\s+"“-]\S*))'
-)
+
+
+class InField(NamedTuple):
+    """A part of a query that must be in one field of a document."""
+
+    field: str
+    part: str | Sequence[str]
+
+
+@lru_cache(maxsize=64)
+def _parts(fields: tuple[str, ...]) -> re.Pattern[str]:
+    """Return a pattern of the parts of a text.
+
+    They are where a word begins: a phrase in quotes, or a word with a sign or the name of a field.
+    What has no letter or digit is no part.
+    """
+    names = "|".join(map(re.escape, sorted(fields, key=len, reverse=True))) or "(?!)"
+    return re.compile(
+        rf'(?<!\S)([+-]?)(?:({names}):)?(?:"(?=[^"]*\w)([^"]*)"|“(?=[^“”]*\w)([^“”]*)”'
+        r'|(?<=[+:-])(?=\S*\w)([^\s+"“-]\S*))'
+    )
 
 
 class Query(Record):
@@ -49,6 +65,10 @@ class Query(Record):
         texts, as are parts of stop words alone.
     not_phrases
         Words that matches must not have in a row.
+    field
+        The field of a document in which all of this must be; ``None``: any of its fields. A part
+        of its own field is a mapping of that field to it: ``must=[{"title": "word"}]``. Scores are
+        those of the whole document.
     timeout
         How many seconds a search may look into texts, > 0; ``None``: until it has all that was
         asked for. If time is up it returns what it has found, which are the best, and warns with
@@ -72,7 +92,7 @@ class Query(Record):
     """
 
     __slots__ = __match_args__ = (
-        *("text", "must", "must_not", "phrases", "not_phrases", "timeout"),
+        *("text", "must", "must_not", "phrases", "not_phrases", "field", "timeout"),
     )
 
     text: str | Sequence[str] | Mapping[str, float]
@@ -80,16 +100,18 @@ class Query(Record):
     must_not: tuple[Part, ...]
     phrases: tuple[Part, ...]
     not_phrases: tuple[Part, ...]
+    field: str | None
     timeout: float | None
 
     def __init__(
         self,
         text: str | Sequence[str] | Mapping[str, float] = "",
         *,
-        must: Iterable[Part] = (),
-        must_not: Iterable[Part] = (),
-        phrases: Iterable[Part] = (),
-        not_phrases: Iterable[Part] = (),
+        must: Iterable[Part | Mapping[str, Any]] = (),
+        must_not: Iterable[Part | Mapping[str, Any]] = (),
+        phrases: Iterable[Part | Mapping[str, Any]] = (),
+        not_phrases: Iterable[Part | Mapping[str, Any]] = (),
+        field: str | None = None,
         timeout: float | None = None,
     ) -> None:
         # The terms and weights of other kinds are checked with the query.
@@ -107,6 +129,9 @@ class Query(Record):
         self.must_not = _check_parts("must_not", must_not)
         self.phrases = _check_parts("phrases", phrases)
         self.not_phrases = _check_parts("not_phrases", not_phrases)
+        if field is not None and not isinstance(field, str):
+            raise TypeError(f"field must be a str or None, got {field!r:.100}")
+        self.field = field
         if timeout is not None:
             timeout = check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
             if not timeout:
@@ -114,18 +139,24 @@ class Query(Record):
         self.timeout = timeout
 
     @classmethod
-    def parse(cls, text: str, *, timeout: float | None = None) -> Query:
+    def parse(
+        cls, text: str, *, fields: Iterable[str] | None = None, timeout: float | None = None
+    ) -> Query:
         """Read a text with the signs that search engines know.
 
         ``"exact phrase"`` is a phrase, ``+word`` what matches must have, ``-word`` what they must
-        not have, and ``-"exact phrase"`` a phrase that they must not have. Quotes and signs count
-        only where a word begins. Everything else is text, such as a quote that is never closed,
+        not have, and ``-"exact phrase"`` a phrase that they must not have; ``title:word`` and
+        ``title:"exact phrase"``, with a sign or not, must be in that field. All of these count only
+        where a word begins. Everything else is text, such as a quote that is never closed,
         a sign before another, or one that stands alone. Nothing is refused.
 
         Parameters
         ----------
         text
             Any string.
+        fields
+            The names of fields, such as those of ``index.fields``; a word before any other colon
+            is text. ``None``: no fields.
         timeout
             As in the constructor.
 
@@ -141,14 +172,22 @@ class Query(Record):
         """
         if not isinstance(text, str):
             raise TypeError(f"text must be a str, got {type(text).__name__}")
-        parts: dict[str, list[str]] = {}
-        for sign, straight, curly, word in _PARTS.findall(text):
+        given = (
+            fields if isinstance(fields, Mapping) else check_sequence("fields", fields or (), "str")
+        )
+        names = tuple(given)
+        if not are_strings(names):
+            raise TypeError(f"fields must be names, which are str, got {names!r:.100}")
+        pattern = _parts(names)
+        parts: dict[str, list[Any]] = {}
+        for sign, name, straight, curly, word in pattern.findall(text):
             kind = "must" if word else "phrases"
             if sign == "-":
                 kind = "must_not" if word else "not_phrases"
-            parts.setdefault(kind, []).append(word or straight or curly)
+            part = word or straight or curly
+            parts.setdefault(kind, []).append(InField(name, part) if name else part)
         if parts:
-            text = " ".join(_PARTS.sub(" ", text).split())
+            text = " ".join(pattern.sub(" ", text).split())
         return cls(text, timeout=timeout, **parts)
 
     def as_text(self) -> str:
@@ -156,7 +195,8 @@ class Query(Record):
 
         Such as one by vectors: what it finds is then held against the query by ``HybridSearch``.
         """
-        wanted = (self.text, *self.must, *self.phrases)
+        parts = (*self.must, *self.phrases)
+        wanted = [self.text, *(one.part if isinstance(one, InField) else one for one in parts)]
         return " ".join(one if isinstance(one, str) else " ".join(one) for one in wanted).strip()
 
     def replaced(self, **changed: Any) -> Query:
@@ -175,21 +215,34 @@ class Query(Record):
         return hash((text, *self._values()[1:]))
 
 
-def _check_parts(name: str, given: Iterable[Part]) -> tuple[Part, ...]:
+def _check_parts(name: str, given: Iterable[Part | Mapping[str, Any]]) -> tuple[Part, ...]:
     if isinstance(given, str):
         message = f"{name} must be a list of texts, got the str {given!r:.100}"
         raise TypeError(f"{message}: put it into a list")
-    return tuple(
-        _check_part(f"{name}[{n}]", part)
-        for n, part in enumerate(check_sequence(name, given, "texts"))
-    )
+    parts: list[Part] = []
+    for number, part in enumerate(check_sequence(name, given, "texts")):
+        at = f"{name}[{number}]"
+        if isinstance(part, InField):
+            part = dict([part])
+        if not isinstance(part, Mapping):
+            parts.append(_check_part(at, part))
+            continue
+        for field, own in part.items():
+            if not isinstance(field, str):
+                raise TypeError(f"{at} must map names of fields, which are str, got {field!r}")
+            checked = cast("str | Sequence[str]", _check_part(f"{at}[{field!r}]", own))
+            parts.append(InField(field, checked))
+    return tuple(parts)
 
 
 def _check_part(name: str, part: object) -> Part:
     if isinstance(part, (list, tuple)) and are_strings(part):
         part = tuple(part)
     elif not isinstance(part, str):
-        raise TypeError(f"{name} must be a str or a list of terms, got {part!r:.100}")
+        raise TypeError(
+            f"{name} must be a str, a list of terms, or a dict of fields and these, "
+            f"got {part!r:.100}"
+        )
     if not (part.strip() if isinstance(part, str) else part):
         raise ValueError(f"{name} must not be empty: leave it out to ask for nothing")
     return cast("Part", part)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from bm25rag.analysis import Analyzer
-from bm25rag.common.arrays import Bool
+from bm25rag.common.arrays import Bool, Int64
 from bm25rag.search.queries import RestrictedTerms, Terms, terms_of
-from bm25rag.search.query import Part, Query
+from bm25rag.search.query import InField, Part, Query
 
 if TYPE_CHECKING:
     from bm25rag.analysis.word_scanner import ScannedWords
@@ -35,12 +35,15 @@ class Requirement(NamedTuple):
         What a document that has it has in the postings.
     words
         Finds it in the words of a text; ``None``: the terms say all.
+    field
+        The field in which it must be; ``None``: any.
     """
 
     kind: str
     given: Part
     terms: tuple[str, ...]
     words: WordsInText | None
+    field: str | None
 
     @property
     def wanted(self) -> bool:
@@ -49,15 +52,33 @@ class Requirement(NamedTuple):
 
 
 class Restriction(NamedTuple):
-    """What matches must have and must not have; see ``Query``."""
+    """What matches must have and must not have; see ``Query``.
+
+    Parameters
+    ----------
+    query
+        The query.
+    requirements
+        Its parts.
+    any_of
+        Terms of its text, of which matches must have one in its field; empty: they need not.
+    """
 
     query: Query
     requirements: tuple[Requirement, ...]
+    any_of: tuple[str, ...]
 
     @property
-    def required(self) -> set[str]:
-        """The terms that every match has."""
-        return {term for one in self.requirements if one.wanted for term in one.terms}
+    def required(self) -> set[tuple[str, str | None]]:
+        """The terms that every match has, each with the field in which it has it."""
+        wanted = (one for one in self.requirements if one.wanted)
+        return {(term, one.field) for one in wanted for term in one.terms}
+
+    @property
+    def fields(self) -> set[str]:
+        """The fields that it names."""
+        named = {self.query.field, *(one.field for one in self.requirements)}
+        return {field for field in named if field is not None}
 
     @property
     def asks_texts(self) -> bool:
@@ -69,21 +90,34 @@ class Restriction(NamedTuple):
         """Whether matches must have anything."""
         return any(one.wanted for one in self.requirements)
 
-    def fits(self, words: Sequence[str]) -> bool:
-        """Whether the words of a text are as required, as far as terms do not say it."""
-        return all(finder.found_in(words) == wanted for finder, wanted in self._finders())
+    def fit(
+        self,
+        count: int,
+        owners: Int64,
+        fields: Sequence[str | None],
+        find: Callable[[WordsInText], Sequence[bool] | Bool],
+    ) -> Bool:
+        """Say of some documents whether their texts are as required.
 
-    def fits_each(self, scanned: ScannedWords) -> Bool:
-        """Say the same of some texts."""
-        fit = np.ones(len(scanned.ends), np.bool_)
-        for finder, wanted in self._finders():
-            fit &= finder.found_in_each(scanned) == wanted
-        return fit
-
-    def _finders(self) -> Iterator[tuple[WordsInText, bool]]:
+        Parameters
+        ----------
+        count
+            How many documents there are.
+        owners, fields
+            The document, by its place, and the field of each text.
+        find
+            Says of each text whether it has some words.
+        """
+        fit = np.ones(count, np.bool_)
         for one in self.requirements:
             if one.words is not None:
-                yield one.words, one.wanted
+                found = np.asarray(find(one.words), np.bool_)
+                if one.field is not None:
+                    found = found & np.array([field == one.field for field in fields], np.bool_)
+                has = np.zeros(count, np.bool_)
+                has[owners[found]] = True
+                fit &= has == one.wanted
+        return fit
 
 
 class WordsInText:
@@ -158,11 +192,11 @@ def analyzed(analyzer: Analyzer, query: Query, name: str) -> Terms:
     """Analyse a query; raise as ``terms_of``."""
     text = terms_of(analyzer, query.text, f"{name}.text")
     requirements = tuple(
-        _requirement(analyzer, kind, part, f"{name}.{kind}[{number}]")
+        _requirement(analyzer, kind, part, query.field, f"{name}.{kind}[{number}]")
         for kind in KINDS
         for number, part in enumerate(getattr(query, kind))
     )
-    if not requirements:
+    if not requirements and query.field is None:
         return text
     wanted = [one for one in requirements if one.wanted]
     if isinstance(text, dict):
@@ -174,12 +208,17 @@ def analyzed(analyzer: Analyzer, query: Query, name: str) -> Terms:
         scoring = chain(text, *(_scoring(analyzer, one) for one in wanted))
         for term in scoring:
             terms[term] = terms.get(term, 0.0) + 1.0
-    terms.restriction, terms.cut = Restriction(query, requirements), False
+    any_of = () if query.field is None or wanted else tuple(terms)
+    terms.restriction, terms.cut = Restriction(query, requirements, any_of), False
     return terms
 
 
-def _requirement(analyzer: Analyzer, kind: str, part: Part, name: str) -> Requirement:
-    in_a_row = kind.endswith("phrases")
+def _requirement(
+    analyzer: Analyzer, kind: str, given: Part, field: str | None, name: str
+) -> Requirement:
+    in_a_row, part = kind.endswith("phrases"), given
+    if isinstance(given, InField):
+        field, part = given
     words = analyzer.whole_words(part) if isinstance(part, str) else [*part]
     if in_a_row:
         # Stop words are in no postings, and what has the stem of one may be one.
@@ -197,12 +236,13 @@ def _requirement(analyzer: Analyzer, kind: str, part: Part, name: str) -> Requir
     in_terms = bool(terms) and (not in_a_row or (len(words) == 1 and "\0" not in words[0]))
     looked_for = words if in_a_row else [*dict.fromkeys(words)]
     matcher = None if in_terms else WordsInText(looked_for, in_a_row)
-    return Requirement(kind, part, tuple(dict.fromkeys(terms)), matcher)
+    return Requirement(kind, given, tuple(dict.fromkeys(terms)), matcher, field)
 
 
 def _scoring(analyzer: Analyzer, one: Requirement) -> Sequence[str]:
     """Return the terms of a part that score: those that it would have as a text."""
-    return analyzer.query_terms(one.given) if isinstance(one.given, str) else one.terms
+    part = one.given.part if isinstance(one.given, InField) else one.given
+    return analyzer.query_terms(part) if isinstance(part, str) else one.terms
 
 
 def corrected(terms: RestrictedTerms, weights: dict[str, float], fixed: dict[str, str]) -> Query:
@@ -218,9 +258,11 @@ def corrected(terms: RestrictedTerms, weights: dict[str, float], fixed: dict[str
         The replacement of each term; what must not be there stays as it is.
     """
     parts: dict[str, list[Part]] = {}
-    for kind, given, own, words in terms.restriction.requirements:
+    for kind, given, own, words, _ in terms.restriction.requirements:
         held = own if words is None else words.words
         is_fixed = KINDS[kind] and not fixed.keys().isdisjoint(held)
-        new = tuple(fixed.get(term, term) for term in held)
+        new: Part = tuple(fixed.get(term, term) for term in held)
+        if isinstance(given, InField):
+            new = InField(given.field, new)
         parts.setdefault(kind, []).append(new if is_fixed else given)
     return terms.restriction.query.replaced(text=weights, **parts)

@@ -6,6 +6,7 @@ import pickle
 import tempfile
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,21 @@ def as_query(query: Parts) -> Query:
     names = ("must", "must_not", "phrases", "not_phrases")
     given_parts = {name: [" ".join(one) for one in getattr(query, name)] for name in names}
     text = query.text if isinstance(query.text, dict) else " ".join(query.text)
-    return Query(text, **given_parts)
+    return Query(text, field=query.field, **given_parts)
+
+
+def divided(text: list[str], fields: dict[str, float] | None) -> Any:
+    """Return a document, its words among its fields if it has any."""
+    names = fields and list(dict.fromkeys([*fields, "text"]))
+    size = names and -(-len(text) // len(names))
+    return {name: text[n * size :][:size] for n, name in enumerate(names)} if names else text
+
+
+def joined(document: Any) -> Any:
+    """Return the same as users write it."""
+    if isinstance(document, dict):
+        return {name: " ".join(words) for name, words in document.items()}
+    return " ".join(document)
 
 
 def held(
@@ -54,16 +69,18 @@ def held(
     """Make an index and its reference by adding, replacing and deleting documents."""
     index = BM25Index(ANALYZER, **chosen)
     reference = Reference(stopped=STOPPED, **chosen)
+    fields = chosen.get("fields")
+    documents = [divided(text, fields) for text in texts]
     half = len(texts) // 2
     ids = [str(number) for number in range(len(texts))]
     labels = [{"label": LABELS[number % 3]} for number in range(len(texts))]
     for block in (slice(0, half), slice(half, None)):
-        index.add([" ".join(text) for text in texts[block]], ids[block], labels[block])
-        reference.add(texts[block], ids[block], labels[block])
+        index.add([*map(joined, documents[block])], ids[block], labels[block])
+        reference.add(documents[block], ids[block], labels[block])
     for number in again:
         if number < len(texts):
-            index.add([" ".join(texts[-1])], [ids[number]], on_duplicate="replace")
-            reference.add([texts[-1]], [ids[number]], on_duplicate="replace")
+            index.add([joined(documents[-1])], [ids[number]], on_duplicate="replace")
+            reference.add([documents[-1]], [ids[number]], on_duplicate="replace")
     deleted = [ids[number] for number in gone if number < len(texts)]
     assert index.delete(deleted) == reference.delete(deleted)
     return index, reference
@@ -119,6 +136,9 @@ def test_matches_have_all_parts_and_the_scores_of_all_terms(
 ) -> None:
     index, reference = held(texts, again, gone, **chosen)
     check(index, reference, query, k, label)
+    if reference.fields:
+        field = list(reference.fields)[label % len(reference.fields)]
+        check(index, reference, replace(query, field=field), k, label)
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +267,7 @@ def test_nothing_is_refused_as_a_text_to_parse(text: str) -> None:
         (lambda: Query("a", must="b"), TypeError, "must must be a list of texts, got the str 'b'"),
         (lambda: Query("a", phrases=[""]), ValueError, r"phrases\[0\] must not be empty"),
         (lambda: Query("a", phrases=[[]]), ValueError, r"phrases\[0\] must not be empty"),
-        (lambda: Query("a", must=["b", 3]), TypeError, r"must\[1\] must be a str or a list"),
+        (lambda: Query("a", must=["b", 3]), TypeError, r"must\[1\] must be a str, a list"),
         (lambda: Query("a", must_not={"b": 1}), TypeError, "must_not must be an iterable"),
         (lambda: Query("a", timeout=0), ValueError, "timeout must be more than 0"),
         (lambda: Query("a", timeout="1"), TypeError, "timeout must be a number"),
@@ -359,3 +379,48 @@ def test_tokenizers_cut_phrases_as_texts() -> None:
     index.add_documents([Document("1", "a b|c|d"), Document("2", "c|a b|d")])
     assert [hit.id for hit in index.search(Query(phrases=["a b|c"]))] == ["1"]
     assert np.array_equal(index.scores(Query("d", must_not=["c"])), index.scores("d"))
+
+
+def test_parts_may_be_in_one_field() -> None:
+    index = BM25Index(fields={"title": 2.0, "text": 1.0, "notes": 0.0})
+    documents = [
+        {"title": "New York", "text": "A city.", "notes": "secret"},
+        {"title": "Cities", "text": "New York and Rome."},
+        {"text": "A new city in York"},
+    ]
+    index.add(documents, ["york", "cities", "new"])
+
+    def found(query: Query) -> list[str]:
+        return sorted(hit.id for hit in index.search(query))
+
+    assert found(Query("city")) == ["cities", "new", "york"]
+    assert found(Query("city", field="title")) == ["cities"]
+    assert found(Query(phrases=["new york"])) == ["cities", "york"]
+    assert found(Query(phrases=["new york"], field="text")) == ["cities"]
+    assert found(Query("york", must_not=[{"title": "york"}])) == ["cities", "new"]
+    assert found(Query("york", not_phrases=[{"text": "new york", "title": "new york"}])) == ["new"]
+    assert found(Query(must=["york", {"title": "cities"}])) == ["cities"]
+    assert found(Query(phrases=["york city"])) == []  # no phrase goes on in another field
+    assert found(Query(must=["secret"])) == found(Query(must=["city"], field="notes")) == []
+    parsed = Query.parse('title:"new york" -text:rome note:this +title:new', fields=index.fields)
+    assert parsed.phrases == Query(phrases=[{"title": "new york"}]).phrases
+    assert parsed.text == "note:this"
+    assert found(parsed) == ["york"]
+    assert Query.parse("title:york").text == "title:york"
+    assert parsed.as_text() == "note:this new new york"
+    corrected = index.correct(Query(must=[{"title": "yorck"}])).terms
+    assert found(corrected) == ["york"]
+    why = index.explain(Query("rome", must_not=[{"text": "city"}], field="title"), "york")
+    assert [one.passed for one in why.parts] == [False, False]
+    with pytest.raises(ValueError, match="the index has no field 'body'; it has 'title', 'text'"):
+        index.search(Query("city", field="body"))
+    with pytest.raises(ValueError, match="the index has no fields, so nothing is in 'title'"):
+        ENGLISH.search(Query(must=[{"title": "york"}]))
+    with pytest.raises(ValueError, match="the index has no field 'body'"):
+        index.explain(Query("city", field="body"), "york")
+    with pytest.raises(TypeError, match=r"must\[0\]\['title'\] must be a str, a list"):
+        Query(must=[{"title": 3}])
+    with pytest.raises(TypeError, match="fields must be names"):
+        Query.parse("a", fields=[3])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="field must be a str or None"):
+        Query("a", field=3)  # type: ignore[arg-type]

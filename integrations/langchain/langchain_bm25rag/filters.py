@@ -45,7 +45,7 @@ def search(
     searched, parsed = narrow(index, filter)
     if is_filter_alone(query, parsed):
         return passing(searched, parsed, k, min_score, offset)
-    query = read_query(query, parse_query)
+    query = read_query(index, query, parse_query)
     if expand:
         terms = searched.correct(query, parsed).terms if correct else query
         query, correct = searched.expand(terms, filter=parsed), False
@@ -54,10 +54,10 @@ def search(
     return hits
 
 
-def read_query(query: Question, parse_query: bool) -> Question:
+def read_query(index: BM25Index, query: Question, parse_query: bool) -> Question:
     """Return a question; a text that is not blank is parsed if that is asked for."""
     parses = check_flag("parse_query", parse_query) and isinstance(query, str)
-    return Query.parse(query) if parses and query.strip() else query
+    return Query.parse(query, fields=index.fields) if parses and query.strip() else query
 
 
 def is_filter_alone(query: Question, filter: ParsedFilter | None) -> bool:

@@ -381,7 +381,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
         if is_filter_alone(query, filter):
             hits = yield work(passing, snapshot, filter, k, asked["min_score"], offset)
             return self._documents(hits)
-        question = read_query(query, parses)
+        question = read_query(snapshot, query, parses)
         query = question.as_text() if isinstance(question, Query) else query
         asked |= {name: getattr(self, name) for name in _SEARCHING}
         asked["known"] = self.index.__contains__

@@ -425,7 +425,7 @@ class BM25VectorStore(Stored, VectorStore):
         """
         unknown = [name for name in options if name not in _Options.__annotations__]
         check_call(type(self).__name__, query, unknown, _TAKES)
-        query = read_query(query, options.pop("parse_query", False))
+        query = read_query(self.index, query, options.pop("parse_query", False))
         mode = self._read_mode(query, **options)
         embedding = None if mode == "bm25" else self.sparse_embedding
         vector = None

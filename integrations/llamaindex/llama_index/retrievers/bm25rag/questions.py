@@ -53,10 +53,10 @@ class Options(NamedTuple):
         check_flag("parse_query", self.parse_query)
         return self._replace(offset=check_count("offset", self.offset))
 
-    def read(self, question: Question) -> Question:
+    def read(self, question: Question, index: BM25Index) -> Question:
         """Return a question, parsed if it is a text and that is asked for."""
         parses = self.parse_query and isinstance(question, str)
-        return Query.parse(question) if parses else question
+        return Query.parse(question, fields=index.fields) if parses else question
 
     def changed(self, **given: Any) -> Self:
         """Return options of which those are replaced that are given, and not ``None``."""
@@ -73,7 +73,7 @@ def search(
     index: BM25Index, question: Question, k: int, filter: FilterSpec | None, options: Options
 ) -> list[Hit]:
     """Return the nodes that contain a term of a question, ranked, of a snapshot of an index."""
-    question, correct = options.read(question), options.correct
+    question, correct = options.read(question, index), options.correct
     if options.expand:
         if correct:
             question, correct = index.correct(question, filter).terms, False

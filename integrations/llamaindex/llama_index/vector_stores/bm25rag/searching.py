@@ -359,7 +359,9 @@ def _read_parts(
     query: VectorStoreQuery, mode: _Mode, scope: Scope, options: Options
 ) -> tuple[VectorStoreQuery, Scope, Options]:
     """Return a query, parsed if that is asked for; its parts hold for all legs."""
-    question: Any = query.query_str if is_blank(query.query_str) else options.read(query.query_str)
+    question: Any = query.query_str
+    if not is_blank(question):
+        question = options.read(question, scope.snapshot)
     if not isinstance(question, Query):
         return query, scope, options
     if options.correct and mode is _Mode.HYBRID:

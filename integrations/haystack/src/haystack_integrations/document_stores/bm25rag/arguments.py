@@ -31,11 +31,6 @@ def check_query(query: object, name: str = "query") -> AnyQuestion:
     return query
 
 
-def read_query(query: AnyQuestion, parse_query: bool) -> AnyQuestion:
-    """Return a query; a text that is not blank is parsed if that is asked for."""
-    return Query.parse(query) if parse_query and isinstance(query, str) and query.strip() else query
-
-
 def asks_for_all(query: object, filters: object) -> bool:
     """Whether a query is blank and there is a filter: what passes is found, in document order."""
     if not filters:

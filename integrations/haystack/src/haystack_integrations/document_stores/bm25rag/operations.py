@@ -30,7 +30,7 @@ from haystack_integrations.document_stores.bm25rag.fields import (
 )
 from haystack_integrations.document_stores.bm25rag.searching import Search, filter_of
 
-from bm25rag import BM25Index
+from bm25rag import BM25Index, Query
 from bm25rag.adapters import OnDuplicate, Showing, check_count, in_fields, sample_metadata
 from bm25rag.errors import DuplicateIdError, LockedError
 from bm25rag.filters import Filter
@@ -280,6 +280,12 @@ class Operations:
             offset=search.offset,
         )
         return search.documents(hits)
+
+    def parsed(self, query: AnyQuestion) -> AnyQuestion:
+        """Return a query; a text that is not blank as ``bm25rag.Query.parse`` reads it."""
+        if not isinstance(query, str) or not query.strip():
+            return query
+        return Query.parse(query, fields=self._shared.current.fields)
 
     def hybrid_search(
         self, query: AnyQuestion, filters: dict[str, Any] | None, top_k: int, **options: Any

@@ -19,7 +19,6 @@ from haystack_integrations.document_stores.bm25rag.arguments import (
     AnyQuestion,
     Question,
     asks_for_all,
-    read_query,
 )
 
 from bm25rag import Query
@@ -168,7 +167,7 @@ class BM25HybridRetriever(StoreRetriever):
         RuntimeError
             If the embedder or the embedding retriever fails.
         """
-        asking = read_query(query, self.parse_query)
+        asking = self._read(query)
         asked = self._settled(filters, top_k=top_k, correct=correct, expand=expand)
         if asks_for_all(asking, asked["filters"]):
             found = self.document_store.bm25_retrieval(asking, **asked, offset=offset)
@@ -194,7 +193,7 @@ class BM25HybridRetriever(StoreRetriever):
     ) -> dict[str, list[Document]]:
         """Do what ``run`` does, with the asynchronous methods of the components that have them."""
         store = self.document_store
-        asking = read_query(query, self.parse_query)
+        asking = self._read(query)
         asked = self._settled(filters, top_k=top_k, correct=correct, expand=expand)
         if asks_for_all(asking, asked["filters"]):
             return {"documents": await store.bm25_retrieval_async(asking, **asked, offset=offset)}

@@ -8,7 +8,7 @@ from haystack import Document, component
 from haystack.document_stores.types import FilterPolicy
 from haystack_integrations.components.retrievers.bm25rag.base import ScoringRetriever
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
-from haystack_integrations.document_stores.bm25rag.arguments import Question, read_query
+from haystack_integrations.document_stores.bm25rag.arguments import Question
 from haystack_integrations.document_stores.bm25rag.awaited import reads
 
 
@@ -131,7 +131,7 @@ class BM25Retriever(ScoringRetriever):
             correct=correct,
             expand=expand,
         )
-        read = read_query(query, self.parse_query)
+        read = self._read(query)
         return {"documents": self.document_store.bm25_retrieval(read, **asked, offset=offset)}
 
     def run_batch(
@@ -162,7 +162,7 @@ class BM25Retriever(ScoringRetriever):
         store = self.document_store
         read: Any = queries  # the store refuses what is no list
         if isinstance(queries, list):
-            read = [read_query(query, self.parse_query) for query in queries]
+            read = [self._read(query) for query in queries]
         return {"documents": store.bm25_retrieval_batch(read, **asked, offset=offset)}
 
     run_async = reads(run)

@@ -10,7 +10,7 @@ from haystack.dataclasses import SparseEmbedding
 from haystack.document_stores.types import FilterPolicy
 from haystack_integrations.components.retrievers.bm25rag.base import StoreRetriever
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
-from haystack_integrations.document_stores.bm25rag.arguments import Question, read_query
+from haystack_integrations.document_stores.bm25rag.arguments import Question
 from haystack_integrations.document_stores.bm25rag.awaited import reads
 
 from bm25rag.fusion import FusionMethod
@@ -100,7 +100,7 @@ class BM25SparseHybridRetriever(StoreRetriever):
         result
             ``documents``: new documents with their fused scores, best first.
         """
-        asking = read_query(query, self.parse_query)
+        asking = self._read(query)
         asked = self._settled(filters, top_k=top_k, correct=correct, expand=expand)
         found = self.document_store.sparse_hybrid_retrieval(
             asking,
