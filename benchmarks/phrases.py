@@ -104,8 +104,9 @@ def main() -> None:
         show(f"phrase: {name}", [Query(phrases=[row]) for row in rows])
     show("phrase: two words of a passage, k = 100", [Query(phrases=[p]) for p in pairs], 100)
     peer = tantivy_search(texts)
-    for name, rows in phrases.items() if peer is not None else ():
-        print(f"| tantivy, phrase: {name} | {measure(peer, rows)} |", flush=True)
+    if peer is not None:
+        for name, rows in phrases.items():
+            print(f"| tantivy, phrase: {name} | {measure(peer, rows)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -179,7 +179,7 @@ class Query(Record):
         if not are_strings(names):
             raise TypeError(f"fields must be names, which are str, got {names!r:.100}")
         pattern = _parts(names)
-        parts: dict[str, list[Any]] = {}
+        parts: dict[str, Any] = {}
         for sign, name, straight, curly, word in pattern.findall(text):
             kind = "must" if word else "phrases"
             if sign == "-":

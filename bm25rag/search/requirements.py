@@ -165,7 +165,7 @@ class WordsInText:
         counts = np.zeros(len(found), np.int64)
         for word in self.words:
             counts[np.unique(scanned.texts_at(scanned.places(word)))] += 1
-        return counts == len(self.words)
+        return np.equal(counts, len(self.words))
 
     def _found(self, words: Sequence[str]) -> bool:
         last, matched, seen = 1 << len(self.words) >> 1, 0, 0
@@ -261,8 +261,7 @@ def corrected(terms: RestrictedTerms, weights: dict[str, float], fixed: dict[str
     for kind, given, own, words, _ in terms.restriction.requirements:
         held = own if words is None else words.words
         is_fixed = KINDS[kind] and not fixed.keys().isdisjoint(held)
-        new: Part = tuple(fixed.get(term, term) for term in held)
-        if isinstance(given, InField):
-            new = InField(given.field, new)
+        fixed_terms = tuple(fixed.get(term, term) for term in held)
+        new = InField(given.field, fixed_terms) if isinstance(given, InField) else fixed_terms
         parts.setdefault(kind, []).append(new if is_fixed else given)
     return terms.restriction.query.replaced(text=weights, **parts)

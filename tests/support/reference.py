@@ -214,7 +214,7 @@ class Reference:
             return query
         demanded = [term for part in (*query.must, *query.phrases) for term in self.kept(part)]
         if isinstance(query.text, Mapping):
-            return dict.fromkeys(demanded, 0.0) | query.text if demanded else query.text
+            return dict.fromkeys(demanded, 0.0) | dict(query.text) if demanded else query.text
         return self.kept(query.text) + demanded
 
     def texts(self, name: str, field_: str | None) -> list[list[str]]:

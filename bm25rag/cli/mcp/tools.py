@@ -363,7 +363,9 @@ def _query(value: object) -> str:
 
 def _question(query: object, must: object, must_not: object, phrases: object) -> Query:
     given = {"must": must, "must_not": must_not, "phrases": phrases}
-    parts = {name: _parts(name, value) for name, value in given.items() if value is not None}
+    parts: dict[str, Any] = {
+        name: _parts(name, value) for name, value in given.items() if value is not None
+    }
     return Query(_query(query), timeout=_PATIENCE, **parts)
 
 
