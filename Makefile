@@ -37,8 +37,8 @@ QUICK_PROFILE := -m "not slow" --hypothesis-profile=quick
 REPEATED ?= $(QUICK_PROFILE) $(ONCE:%='--ignore-glob=tests/%')
 # What no library takes part in.
 BELOW := analysis/test_scanner.py
-# What runs no kernel of its own: one backend is enough.
-ABOVE := cli evaluation project readers storage/test_remote.py
+# What runs no kernel of its own, or names the backends itself: one run is enough.
+ABOVE := cli evaluation project readers storage/test_remote.py analysis/test_scanner.py kernels/test_filtered.py
 # The tests that reach every line of the kernels; the rest is measured as it is compiled.
 KERNELS := kernels scoring search filters analysis/test_scanner.py analysis/test_words.py concurrency/test_gil.py \
 	index/test_building.py index/test_merging.py
@@ -89,7 +89,7 @@ test-all: $(STAMP)  ## Run all tests, the slow ones too.
 	$(PY) $(PARALLEL) $(COVER)
 
 test-interpreted: $(STAMP)  ## Run the tests of the kernels with these interpreted.
-	BM25RAG_KERNELS=interpreted $(PY) $(PARALLEL) $(QUICK_PROFILE) $(COVER) --cov-append $(KERNELS:%=tests/%)
+	BM25RAG_KERNELS=interpreted $(PY) $(PARALLEL) $(QUICK_PROFILE) $(COVER) --cov-append $(KERNELS:%=tests/%) --ignore=tests/scoring/test_peers.py
 
 coverage: $(STAMP)  ## Report what the two runs before have covered together.
 	$(PY) -m coverage report

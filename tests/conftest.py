@@ -67,7 +67,6 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 # Module-scoped, since Hypothesis rejects function-scoped fixtures that many examples share.
 @pytest.fixture(scope="module", params=backends.available()[: 1 if INTERPRETED else None])
 def backend(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Run the test once on each backend available here."""
     with backends.use(request.param):
         yield request.param
 

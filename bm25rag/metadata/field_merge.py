@@ -215,28 +215,26 @@ def _unite_numbers(values: Sequence[Any]) -> tuple[Any, list[Int64]]:
     return union, [np.searchsorted(union, of_source) for of_source in values]
 
 
-def unite(runs: Sequence[list[_Text]]) -> tuple[list[_Text], list[Int64]]:
+def unite(
+    runs: Sequence[list[_Text]], block: int = BLOCK, step: int = _STEP
+) -> tuple[list[_Text], list[Int64]]:
     """Return the union of sorted strings, sorted, and the rank in it of each run's strings.
 
-    Each run is strictly ascending.
+    Each run is strictly ascending. They are split at the same strings, some of those that are
+    ``step`` apart in a run, and about ``block`` strings are united at a time.
     """
     union: list[_Text] = []
     ranks = [np.empty(len(run), np.int64) for run in runs]
-    for block in releasing_gil(_aligned_blocks(runs)):
-        pieces = [run[part] for run, part in zip(runs, block, strict=True)]
+    candidates = sorted(chain.from_iterable(run[step::step] for run in runs))
+    for parts in releasing_gil(_split(runs, candidates[:: block // step])):
+        pieces = [run[part] for run, part in zip(runs, parts, strict=True)]
         # Sorting runs and dropping duplicates is faster than sorting a set.
         distinct = dict.fromkeys(sorted(chain.from_iterable(pieces)))
         rank_of = dict(zip(distinct, range(len(union), len(union) + len(distinct)), strict=True))
-        for of_run, part, piece in zip(ranks, block, pieces, strict=True):
+        for of_run, part, piece in zip(ranks, parts, pieces, strict=True):
             of_run[part] = list(map(rank_of.__getitem__, piece))
         union += distinct
     return union, ranks
-
-
-def _aligned_blocks(runs: Sequence[list[_Text]]) -> Iterator[list[slice]]:
-    """Split all runs at the same strings, into blocks of about ``BLOCK`` strings in total."""
-    candidates = chain.from_iterable(run[_STEP::_STEP] for run in runs)
-    yield from _split(runs, sorted(candidates)[:: BLOCK // _STEP])
 
 
 def _aligned_parts(runs: Sequence[_Run]) -> Iterator[list[slice]]:

@@ -17,8 +17,6 @@ from bm25rag.errors import CorruptIndexError
 
 # Most characters of a word that is compared, and most edits.
 LONGEST, FURTHEST = 40, 2
-# Terms that are read in one step.
-_BLOCK = 1 << 16
 _LOW = np.uint32(0xFFFF)
 
 
@@ -26,19 +24,19 @@ class Spelling:
     """Finds the strings of a column, UTF-8 and none missing, that are few edits away from another.
 
     An edit inserts, deletes or replaces a character, or swaps two neighbours (the optimal string
-    alignment distance).
+    alignment distance). Of the column, ``block`` strings are read in one step.
     """
 
-    def __init__(self, column: Column) -> None:
+    def __init__(self, column: Column, block: int = 1 << 16) -> None:
         column.check_all()
         self._column = column
         lengths = np.empty(len(column), np.uint32)
         signatures = np.empty(len(column), np.uint64)
         ends = np.empty((2, len(column)), np.uint16)
-        for first in range(0, len(column), _BLOCK):
-            last = min(first + _BLOCK, len(column))
-            block = slice(first, last)
-            lengths[block], signatures[block], ends[:, block] = _read(column, first, last)
+        for first in range(0, len(column), block):
+            last = min(first + block, len(column))
+            part = slice(first, last)
+            lengths[part], signatures[part], ends[:, part] = _read(column, first, last)
             release_gil()
         self._order = np.argsort(lengths, kind="stable").astype(np.uint32)
         counts = np.bincount(

@@ -113,7 +113,7 @@ def test_long_words_of_queries_are_not_kept() -> None:
     "piece", ["'", ".", "a'", "a.", "1,", "c+", "\u0e48", "a.b", "'s", "_", "กิ"]
 )
 def test_signs_without_end_take_no_time(piece: str) -> None:
-    size = 2_000 if INTERPRETED else 200_000
+    size = 2_000 if INTERPRETED else 100_000
     start = time.process_time()
     index = BM25Index.from_texts([piece * size, "red"])
     index.search(piece * size)

@@ -29,7 +29,6 @@ def hit_of(text: str, query: str, analyzer: Analyzer = ENGLISH) -> Hit:
 
 
 def marked(text: str, query: str, analyzer: Analyzer = ENGLISH, length: int = 240) -> list[str]:
-    """Return what is bold in a snippet."""
     shown = marked_snippet(hit_of(text, query, analyzer), length)
     return [shown.plain[span.start : span.end] for span in shown.spans if span.style == "bold"]
 
@@ -214,7 +213,6 @@ def test_a_match_that_is_longer_than_the_snippet_is_cut() -> None:
 
 
 def search(text: str, query: str, analyzer: Analyzer = ENGLISH) -> Hit:
-    """Return the hit of a search in one text."""
     (hit,) = BM25Index.from_texts([text], analyzer=analyzer).search(query)
     return hit
 

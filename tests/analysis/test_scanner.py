@@ -63,7 +63,6 @@ analyzers = pytest.mark.parametrize("analyzer", ANALYZERS.values(), ids=ANALYZER
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiled() -> Iterator[None]:
-    """Force the backend that has a scanner."""
     if "compiled" not in backends.available():
         pytest.skip("only compiled kernels have a scanner")
     with backends.use("compiled"):
@@ -72,7 +71,6 @@ def _compiled() -> Iterator[None]:
 
 
 def encoded(encoder: Encoder, texts: list[str]) -> list[list[str]]:
-    """Return the terms of each text, by their numbers."""
     tokens, counts = encoder.encode(texts)
     assert tokens.dtype == counts.dtype == np.uint32
     assert len(counts) == len(texts)
@@ -183,7 +181,7 @@ def test_patterns_of_runs_are_scanned() -> None:
 @analyzers
 def test_each_piece_alone_and_beside_every_other(analyzer: Analyzer) -> None:
     assert_same(analyzer, PIECES, ["ab" + one + "cd" for one in PIECES])
-    others = PIECES[:: 29 if INTERPRETED else 7]
+    others = PIECES[:: 97 if INTERPRETED else 13]
     assert_same(analyzer, [one + other for one in PIECES for other in others])
 
 
@@ -194,8 +192,10 @@ def test_each_piece_alone_and_beside_every_other(analyzer: Analyzer) -> None:
 def test_every_code_point_within_a_word(name: str) -> None:
     points = [*range(0x32000), *range(0xE0000, 0xE0200)]
     for start in range(0, len(points), 1 << 15):
-        letters = map(chr, points[start : start + (1 << 15)])
-        assert_same(ANALYZERS[name], [f"a{letter}b {letter}{letter} Ab" for letter in letters])
+        words = [f"a{one}b {one}{one} Ab" for one in map(chr, points[start : start + (1 << 15)])]
+        assert_same(
+            ANALYZERS[name], [" ".join(words[n : n + 16]) for n in range(0, len(words), 16)]
+        )
 
 
 # -- width, size and number --------------------------------------------------------------------
@@ -219,7 +219,8 @@ def test_the_table_of_words_grows() -> None:
 
 def test_a_run_of_ideographs_longer_than_the_table() -> None:
     run = "".join(chr(0x4E00 + number * 7 % 20_000) for number in range(15_000))
-    assert_same(Analyzer(language=None), [run, run[::-1]], ["漢" * 50_000 + "字"])
+    more = 5_000 if INTERPRETED else 50_000
+    assert_same(Analyzer(language=None), [run, run[::-1]], ["漢" * more + "字"])
 
 
 def test_many_texts_among_them_many_empty_ones() -> None:
@@ -254,7 +255,7 @@ def test_lists_of_terms_among_texts_are_taken_as_they_are() -> None:
 @pytest.mark.parametrize("analyzer", [Analyzer(language=None), Analyzer("turkish")])
 def test_words_of_any_length_at_any_place(analyzer: Analyzer) -> None:
     """Keys hold 16 bytes, and words are looked for in blocks of 4,096 bytes."""
-    for letter in ("a", "I", "é", "я", "漢", "𐐀"):
+    for letter in "aé漢" if INTERPRETED else "aIéя漢𐐀":
         words = [letter * (length - 1) + end for length in range(1, 36) for end in "xy"]
         assert_same(analyzer, [" ".join(words), *words, *words[::-1]])
         for length in (4096,) if INTERPRETED else (4079, 4080, 4095, 4096, 4097, 8192, 12_289):
@@ -281,7 +282,10 @@ def test_runs_of_more_words_than_are_looked_up_at_once() -> None:
     assert_same(Analyzer(language=None), [mixed, "x" + mixed, mixed[1:]], [mixed * 2])
 
 
-@pytest.mark.parametrize("name", ["english", "NFKC", "not normalised", "paper's pattern, bigrams"])
+@pytest.mark.parametrize(
+    "name",
+    ["english", *["NFKC", "not normalised", "paper's pattern, bigrams"][: 0 if INTERPRETED else 3]],
+)
 def test_texts_of_many_bigrams(name: str) -> None:
     """In a chunk of 32 KiB that is mostly CJK, bigrams are sorted instead of looked up."""
     analyzer = ANALYZERS[name]

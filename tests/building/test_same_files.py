@@ -63,7 +63,6 @@ rooms = st.sampled_from([1, 2000, 5000, 1 << 30])
 
 @pytest.fixture(scope="module", autouse=True)
 def small(backend: str) -> Iterator[None]:
-    """Let small corpora reach every path, on every backend."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SMALL.items():
             patch.setattr(name, value)
@@ -71,7 +70,6 @@ def small(backend: str) -> Iterator[None]:
 
 
 def built(folder: Path, part: int, merge: int, given: Any, **arguments: Any) -> BM25Index:
-    """Build with parts and merges that have so much room."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bm25rag.building.gathering.part_room", lambda *_: part)
         patch.setattr("bm25rag.building.final_merge.merge_room", lambda _: merge)

@@ -20,7 +20,6 @@ def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def saved() -> Path:
-    """Save the small corpus in this folder."""
     return save_corpus()
 
 
@@ -33,7 +32,6 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 @pytest.fixture
 def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """Start commands with pipes that the test holds."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start_command(*arguments: object) -> subprocess.Popen[bytes]:

@@ -141,7 +141,7 @@ def test_parts_leave_documents_out_and_explain_says_which(
     refuses(tools, "must must be a list of strings", "search", query="red", must=[["a"]])
     refuses(tools, "phrases must be an iterable of strings", "search", query="red", phrases="a b")
     refuses(tools, "characters in must_not must", "search", query="a", must_not=["a " * 9999])
-    monkeypatch.setattr("bm25rag.cli.mcp.tools._PATIENCE", 1e-9)
+    monkeypatch.setattr("bm25rag.cli.mcp.tools._LOOKING", 1e-9)
     with pytest.warns(IncompleteWarning):
         content, text = tools.call("search", {"query": "red", "phrases": ["on the road"]})
     assert content["incomplete"] == text.splitlines()[0]
@@ -270,10 +270,8 @@ def test_each_write_is_a_commit(writing: IndexTools) -> None:
     assert "plane" not in BM25Index.open("saved")
 
 
-def test_a_writer_elsewhere_is_named_after_a_while(
-    writing: IndexTools, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bm25rag.cli.mcp.tools._PATIENCE", 0.01)
+def test_a_writer_elsewhere_is_named_after_a_while(saved: Path) -> None:
+    writing = IndexTools(saved, write=True, patience=0.01)
     with BM25Index.open("saved", mode="w"), pytest.raises(LockedError, match="another writer"):
         writing.call("delete", {"ids": ["car"]})
     assert writing.call("delete", {"ids": ["car"]}).content == {"deleted": ["car"]}

@@ -130,7 +130,6 @@ def test_hostile_word_documents_are_skipped() -> None:
 
 
 def pdf(text: str) -> bytes:
-    """Make a PDF file of one page."""
     stream = f"BT /F1 12 Tf 10 100 Td ({text}) Tj ET".encode()
     objects = [
         b"<</Type/Catalog/Pages 2 0 R>>",

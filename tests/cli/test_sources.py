@@ -414,7 +414,6 @@ def _held() -> int:
 
 
 def bar(*arguments: object, input: str | None = None) -> str:
-    """Return the last state of the progress bar."""
     lines = ok("index", *arguments, "-o", "saved", "--force", input=input).stderr
     return [line for line in re.split(r"[\r\n]", lines) if line.startswith("indexing:")][-1]
 

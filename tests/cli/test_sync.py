@@ -19,7 +19,6 @@ COUNTS = "{} added, {} replaced, {} unchanged, {} deleted, {} skipped\n"
 
 @pytest.fixture
 def docs() -> Path:
-    """Make a folder and index it."""
     write("docs/guide.md", LONG)
     write("docs/sub/note.txt", "a note")
     write("docs/people.csv", "id,text\n7,Ada\n8,Grace\n")
@@ -32,7 +31,6 @@ def ids() -> list[str]:
 
 
 def synced(*words: object, code: int = 0) -> str:
-    """Synchronise, and return the counts."""
     result = run("sync", "docs", "saved", *words)
     assert result.exit_code == code, result.output
     return result.stderr.rpartition(" s: ")[2]
@@ -168,7 +166,6 @@ def test_an_index_with_ids_of_another_kind_is_made_anew(docs: Path) -> None:
 
 
 def files() -> dict[str, bytes]:
-    """Return the files in the index folder."""
     return {path.name: path.read_bytes() for path in Path("saved").iterdir()}
 
 

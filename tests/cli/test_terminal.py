@@ -31,7 +31,6 @@ def raw_run(*arguments: str) -> Result:
 
 @pytest.fixture
 def evil() -> Path:
-    """Make an index with such an id, text, metadata and path."""
     index = BM25Index(Analyzer(token_pattern=r"\S+"))
     text = f"red {EVIL}boat {EVIL}"
     index.add([text], ids=[f"id{EVIL}"], metadata=[{"source": EVIL, f"key{EVIL}": [EVIL]}])

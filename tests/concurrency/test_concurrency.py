@@ -22,7 +22,6 @@ LIMIT = 60  # seconds that a child process may take
 
 
 def small_index() -> BM25Index:
-    """Make thirty documents, some of which match."""
     texts = [("red " * (number % 4) + "boat sea " * (number % 3)).strip() for number in range(30)]
     return BM25Index.from_texts(texts, metadata=[{"n": number} for number in range(30)])
 
@@ -136,7 +135,6 @@ def test_many_threads_search_at_once_and_agree() -> None:
 def answer_in_child(
     index: BM25Index, pipe: multiprocessing.connection.Connection, write: bool
 ) -> None:
-    """Send the answers, after writing something if asked to."""
     if write:
         index.add(["red boat " * 9])
     pipe.send((answers(index), len(index)))
@@ -144,7 +142,6 @@ def answer_in_child(
 
 
 def ask_child(method: str, index: BM25Index, write: bool) -> tuple[list[tuple[str, str]], int]:
-    """Start a process by the given method and receive its answers."""
     context = multiprocessing.get_context(method)
     here, there = context.Pipe(duplex=False)
     child = context.Process(target=answer_in_child, args=(index, there, write))
@@ -194,12 +191,10 @@ def test_an_opened_index_works_in_a_child_process(method: str, tmp_path: Path) -
 
 
 def deep_copied(index: BM25Index) -> BM25Index:
-    """Copy by the copy module."""
     return copy.deepcopy(index)
 
 
 def pickled(index: BM25Index) -> BM25Index:
-    """Copy through bytes."""
     return pickle.loads(pickle.dumps(index))
 
 

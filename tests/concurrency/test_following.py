@@ -23,7 +23,6 @@ from support.threads import together
 
 @pytest.fixture(params=["memory", "folder"])
 def shared(request: pytest.FixtureRequest, tmp_path: Path) -> SharedIndex | FollowedFolder:
-    """Make an empty index of each kind."""
     if request.param == "memory":
         return share(str(tmp_path), BM25Index())
     return follow(tmp_path / "index")

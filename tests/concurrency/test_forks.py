@@ -171,7 +171,9 @@ print("works")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a process cannot be interrupted alone on Windows")
-@pytest.mark.parametrize("milliseconds", [0, 10, 20, 40, 150])
+@pytest.mark.parametrize(
+    "milliseconds", [0, 20, *(pytest.param(n, marks=pytest.mark.slow) for n in (10, 40)), 150]
+)
 @pytest.mark.parametrize(
     "work", [f"{INDEX}index.search('tea')", f"{INDEX}index.search_batch(['tea'] * 500, threads=2)"]
 )

@@ -17,7 +17,6 @@ from support.threads import let_helpers_begin
 
 @pytest.fixture
 def others_read() -> None:
-    """Pretend that another thread has just read."""
     thread = threading.Thread(target=note_read)
     thread.start()
     thread.join()
@@ -25,7 +24,6 @@ def others_read() -> None:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Record the pauses, which take no time."""
     noted: list[float] = []
     monkeypatch.setattr(gil.time, "sleep", noted.append)
     return noted

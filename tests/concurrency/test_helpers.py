@@ -23,7 +23,6 @@ QUERIES = [f"red word{n % 997}" for n in range(400)]
 
 
 def limit_threads(patch: pytest.MonkeyPatch, most: int) -> None:
-    """Let no more than so many threads start from now on."""
     left = most
 
     def start(work: Callable[..., object], arguments: tuple[object, ...]) -> int:

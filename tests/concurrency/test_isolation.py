@@ -72,13 +72,11 @@ def kept_apart(tenant: str, luck: random.Random) -> Any:
 
 
 def assert_own(shown: Any, tenant: str) -> None:
-    """Fail if anything that is shown names another tenant."""
     text = repr(shown)
     assert not [other for other in TENANTS if other != tenant and other in text]
 
 
 def look(index: BM25Index, tenant: str, luck: random.Random) -> None:
-    """Call everything that takes a filter."""
     filter, query = kept_apart(tenant, luck), luck.choices(WORDS, k=2)
     everyone = [f"{other}-{number}" for other in TENANTS for number in range(20)]
     assert_own(index.search(query, k=luck.choice([1, 10, 999]), filter=filter), tenant)
@@ -95,7 +93,6 @@ def look(index: BM25Index, tenant: str, luck: random.Random) -> None:
 
 
 def write(index: BM25Index, luck: random.Random) -> None:
-    """Add, replace, delete or change a random document."""
     tenant, number = luck.choice(TENANTS), luck.randint(0, 40)
     new = belongings(tenant, number, luck)
     match luck.randint(0, 3):
@@ -109,7 +106,6 @@ def write(index: BM25Index, luck: random.Random) -> None:
 
 @pytest.fixture
 def index() -> BM25Index:
-    """Make twenty documents for each tenant."""
     luck, index = random.Random(0), BM25Index()
     for number in range(20):
         for tenant in TENANTS:
@@ -119,7 +115,6 @@ def index() -> BM25Index:
 
 @pytest.fixture
 def impatient() -> Iterator[None]:
-    """Switch threads as often as possible."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -128,7 +123,7 @@ def impatient() -> Iterator[None]:
 
 @pytest.mark.untraced
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_tenants_never_see_each_other_while_all_of_them_write(index: BM25Index, seed: int) -> None:
     done: list[bool] = []
 
@@ -141,15 +136,15 @@ def test_tenants_never_see_each_other_while_all_of_them_write(index: BM25Index, 
     def keep_writing() -> None:
         luck = random.Random(seed)
         try:
-            for _ in range(settings().max_examples // 2):
+            for _ in range(settings().max_examples // 4):
                 write(index, luck)
         finally:
             done.append(True)
 
-    together([keep_writing, *(partial(read, tenant) for tenant in TENANTS[seed % 2 :: 2])])
+    together([keep_writing, *(partial(read, tenant) for tenant in TENANTS[seed::3])])
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_documents_that_change_hands_are_their_new_owners_at_once(seed: int) -> None:
     """Compare with a dict that is filtered document by document, after every write."""
     luck, index = random.Random(seed), BM25Index()
@@ -183,6 +178,6 @@ def test_every_filter_of_the_tests_keeps_apart_and_most_let_something_pass(
     index: BM25Index,
 ) -> None:
     luck = random.Random(1)
-    counts = [index.count(kept_apart(tenant, luck)) for tenant in TENANTS for _ in range(40)]
+    counts = [index.count(kept_apart(tenant, luck)) for tenant in TENANTS for _ in range(15)]
     assert max(counts) <= 20
     assert sum(count > 0 for count in counts) > len(counts) // 2

@@ -13,20 +13,18 @@ from typing import Any
 import pytest
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.errors import CorruptIndexError, NotAnIndexError, ReadOnlyError, StorageError
+from bm25rag.errors import CorruptIndexError, NotAnIndexError, StorageError
 from bm25rag.storage import segment_files
 from support.threads import together
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Save three documents."""
     BM25Index.from_texts(["red boat", "green tea", "blue sea"]).save(tmp_path / "index")
     return tmp_path / "index"
 
 
 def change(folder: Path, write: Callable[[BM25Index], object]) -> None:
-    """Change an index on disk as another process would."""
     with BM25Index.open(folder, mode="w") as writer:
         write(writer)
 
@@ -46,25 +44,6 @@ def test_a_snapshot_keeps_the_documents_of_its_moment() -> None:
     assert frozen.get(frozen.ids()) == documents
     assert frozen.count({"n": 2}) == 1
     assert index.ids() == ["1", "2"]
-
-
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda index: index.add(["new"]),
-        lambda index: index.delete(["0"]),
-        lambda index: index.update_metadata(["0"], [{}]),
-        lambda index: index.commit(),
-        lambda index: index.rollback(),
-        lambda index: index.maintain(),
-        lambda index: index.compact(),
-    ],
-)
-def test_a_snapshot_refuses_every_write(write: Callable[[BM25Index], object]) -> None:
-    frozen = BM25Index.from_texts(["red"]).snapshot()
-    assert frozen.read_only
-    with pytest.raises(ReadOnlyError):
-        write(frozen)
 
 
 def test_a_snapshot_of_a_reader_stays_where_the_reader_moves_on(folder: Path) -> None:

@@ -27,7 +27,6 @@ LIMIT = 60  # seconds after which a thread or process counts as stuck
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Save three documents."""
     BM25Index.from_texts(["red boat", "green tea", "blue sea"]).save(tmp_path / "index")
     return tmp_path / "index"
 
@@ -66,7 +65,6 @@ class SlowTexts:
 
 @pytest.fixture
 def impatient() -> Iterator[None]:
-    """Switch threads as often as possible."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -103,7 +101,6 @@ def test_threads_may_be_the_first_to_use_any_part_of_an_opened_index(
 
 
 def at_once(uses: list[Callable[[BM25Index], bool]], index: BM25Index) -> None:
-    """Use an index in many ways that start at the same moment."""
     start = threading.Barrier(len(uses))
 
     def run(use: Callable[[BM25Index], bool]) -> None:

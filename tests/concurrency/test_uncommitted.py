@@ -20,7 +20,6 @@ from bm25rag.errors import ReadOnlyError, UncommittedWarning
 
 @pytest.fixture(params=["plain", "sharded"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Save an index of one document."""
     if request.param == "plain":
         BM25Index.from_texts(["red"]).save(tmp_path / "index")
     else:
@@ -28,10 +27,11 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / "index"
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _nothing_of_others() -> None:
-    """Have what other tests have left say so before warnings are counted."""
+    """Have what other tests have left say so before warnings are counted; let the rest be."""
     gc.collect()
+    gc.freeze()
 
 
 CHANGES: dict[str, Callable[[BM25Index], object]] = {
@@ -83,7 +83,9 @@ KEPT: dict[str, Callable[[BM25Index], object]] = {
 }
 
 
-@pytest.mark.parametrize("keep", [*KEPT, "save", "unchanged", "failed", "with", "with and error"])
+@pytest.mark.parametrize(
+    "keep", [*KEPT, "save", "save elsewhere", "unchanged", "failed", "with", "with and error"]
+)
 def test_where_nothing_is_lost_nothing_is_said(folder: Path, keep: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -99,9 +101,9 @@ def test_where_nothing_is_lost_nothing_is_said(folder: Path, keep: str) -> None:
                 writer.add(["blue"])
                 if keep == "with and error":
                     raise KeyError
-        elif keep == "save":
+        elif keep.startswith("save"):
             writer.add(["blue"])
-            writer.save(folder)
+            writer.save(folder if keep == "save" else folder.with_name("elsewhere"))
         elif keep != "nothing":
             writer.add(["blue"])
             KEPT[keep](writer)
@@ -166,8 +168,20 @@ def test_a_program_that_loses_nothing_prints_nothing(folder: Path) -> None:
     assert len(BM25Index.open(folder).search("blue")) == 2
 
 
+WRITES: list[Callable[[BM25Index], object]] = [
+    *CHANGES.values(),
+    lambda index: index.add([]),
+    BM25Index.commit,
+    BM25Index.rollback,
+    BM25Index.maintain,
+    BM25Index.compact,
+]
 REFUSED = {
     "reader": (lambda folder: BM25Index.open(folder), r"open it with mode='w'.*copy\.copy"),
+    "reader of memory": (
+        lambda folder: BM25Index.open(folder, mmap=False),
+        "open it with mode='w'",
+    ),
     "snapshot": (lambda folder: BM25Index.open(folder).snapshot(), "change the index that it was"),
     "view": (lambda folder: BM25Index.open(folder).tune(k1=2), r"copy\.copy\(index\)"),
 }
@@ -177,8 +191,13 @@ REFUSED = {
 def test_what_refuses_to_be_changed_says_what_to_do(
     folder: Path, opened: Callable[[Path], BM25Index], advice: str
 ) -> None:
-    with pytest.raises(ReadOnlyError, match=advice):
-        opened(folder).add(["blue"])
+    index = opened(folder)
+    before = index.ids()
+    assert index.read_only
+    for write in WRITES:
+        with pytest.raises(ReadOnlyError, match=advice):
+            write(index)
+    assert index.ids() == before
 
 
 def test_a_closed_writer_says_to_open_again(folder: Path) -> None:

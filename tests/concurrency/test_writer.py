@@ -15,44 +15,21 @@ from bm25rag.errors import (
     LockedError,
     ReadOnlyError,
     TokenizerRequiredError,
-    UncommittedWarning,
 )
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Save two documents."""
     BM25Index.from_texts(["red boat", "green tea"]).save(tmp_path / "index")
     return tmp_path / "index"
 
 
 def found(folder: Path, query: str = "red green blue") -> list[str]:
-    """Return the ids that a new reader finds."""
     return sorted(hit.id for hit in BM25Index.open(folder).search(query))
 
 
-WRITES: list[Any] = [
-    lambda index: index.add(["blue"]),
-    lambda index: index.add([]),
-    lambda index: index.delete(["0"]),
-    lambda index: index.update_metadata(["0"], [{}]),
-    lambda index: index.commit(),
-    lambda index: index.rollback(),
-]
-
-
-@pytest.mark.parametrize("write", WRITES)
-@pytest.mark.parametrize("mmap", [True, False])
-def test_a_reader_refuses_every_write(folder: Path, write: Any, mmap: bool) -> None:
-    reader = BM25Index.open(folder, mmap=mmap)
-    assert reader.read_only
-    with pytest.raises(ReadOnlyError):
-        write(reader)
-    assert reader.ids() == ["0", "1"]
-
-
 def test_commit_and_rollback_need_a_folder() -> None:
-    for write in WRITES[-2:]:
+    for write in (BM25Index.commit, BM25Index.rollback):
         with pytest.raises(ReadOnlyError):
             write(BM25Index())
 
@@ -99,29 +76,6 @@ def test_leaving_the_block_commits_and_an_exception_rolls_back(folder: Path) -> 
     assert found(folder) == ["0", "1", "2"]
     with BM25Index.open(folder, mode="w") as writer:
         assert writer.ids() == ["0", "1", "2"]
-
-
-def test_closing_without_a_commit_forgets_with_a_warning(folder: Path) -> None:
-    writer = BM25Index.open(folder, mode="w")
-    writer.add(["blue"])
-    with pytest.warns(UncommittedWarning, match=r"commit\(\)"):
-        writer.close()
-    writer.close()
-    assert found(folder) == ["0", "1"]
-    with pytest.raises(ReadOnlyError):
-        writer.add(["blue"])
-
-
-@pytest.mark.parametrize("keep", ["commit", "rollback", "save", "save elsewhere", "nothing"])
-def test_closing_warns_of_nothing_where_nothing_is_lost(folder: Path, keep: str) -> None:
-    writer = BM25Index.open(folder, mode="w")
-    if keep != "nothing":
-        writer.add(["blue"])
-    if keep in ("commit", "rollback"):
-        getattr(writer, keep)()
-    elif keep.startswith("save"):
-        writer.save(folder if keep == "save" else folder.with_name("elsewhere"))
-    writer.close()
 
 
 def test_a_writer_can_wait_for_another(folder: Path) -> None:

@@ -98,7 +98,6 @@ class Histories(RuleBasedStateMachine):
         apply(self.writer, self.present, Relabel(ids, [label] * len(ids)))
 
     def ids_at(self, places: list[int]) -> list[str]:
-        """Return ids of existing documents."""
         ids = self.present.ids
         return [ids[place % len(ids)] for place in places] if ids else []
 

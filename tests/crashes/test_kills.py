@@ -51,7 +51,6 @@ def work(folder: Path, pipe: Connection) -> None:
 
 
 def last_step(index: BM25Index) -> int:
-    """Return the last step that an index contains."""
     return max(map(int, index.ids()), default=0)
 
 

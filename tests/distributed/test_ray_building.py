@@ -28,7 +28,6 @@ CPUS = 0.1
 
 
 def check(index: BM25Index, plain: BM25Index) -> None:
-    """Check ids, order and bits of the scores."""
     assert index.ids() == plain.ids()
     for query in QUERIES:
         assert index.search(query, k=50) == plain.search(query, k=50)

@@ -46,31 +46,26 @@ SHARDS = 4
 
 @pytest.fixture
 def plain(tmp_path: Path) -> BM25Index:
-    """Return one index of the documents that are served."""
     return plain_index(write_corpus(tmp_path / "in"))
 
 
 @pytest.fixture
 def folder(tmp_path: Path, plain: BM25Index) -> Path:
-    """Return a sharded index."""
     BM25Index.build(plain.get(plain.ids()), tmp_path / "it", shards=SHARDS)
     return tmp_path / "it"
 
 
 @pytest.fixture(autouse=True)
 def stopping(cluster: Any) -> Iterator[None]:
-    """End what a test serves."""
     yield
     stop()
 
 
 def processes(index: RayIndex) -> list[list[int]]:
-    """Return the process of each replica of each part."""
     return [ray.get([host.process.remote() for host in part], timeout=30) for part in index._parts]
 
 
 def nodes_of(name: str) -> list[str]:
-    """Return the ids of the nodes that serve."""
     groups = ray.util.placement_group_table().values()
     (group,) = [
         one for one in groups if one["name"] == f"bm25rag/{name}" and one["state"] == "CREATED"

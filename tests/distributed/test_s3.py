@@ -37,7 +37,6 @@ TEXTS = [f"page {n} about cats {'and dogs ' * (n % 3)}" for n in range(300)]
 
 
 def free_ports(count: int) -> list[int]:
-    """Find ports of this machine that nothing listens on."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:
@@ -105,14 +104,12 @@ def options_for(url: str, **changes: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def options(endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Give arguments for the server; the cache is empty."""
     monkeypatch.setenv("BM25RAG_CACHE", str(tmp_path / "cache"))
     return options_for(endpoint)
 
 
 @pytest.fixture
 def url() -> str:
-    """Give the URL of a folder that nothing was saved to."""
     return f"s3://{BUCKET}/{secrets.token_hex(6)}/index"
 
 

@@ -52,7 +52,6 @@ def plan_of(
 
 
 def run(plan: Plan) -> BM25Index:
-    """Do all steps of a build, one after another."""
     begin(plan)
     count = len(plan.shards)
     receipts = [build_shard(plan, number) for number in range(count)]

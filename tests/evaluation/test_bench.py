@@ -101,7 +101,6 @@ def collection() -> str:
 
 
 def measure(collection: str, *systems: str, **settings: Any) -> dict[str, Any]:
-    """Measure quickly."""
     settings = {"trials": 2, "warmup": 1, "measures": ["RR@10", "AP"]} | settings
     return benchmark(collection, "measured", systems, **settings)
 
@@ -268,15 +267,13 @@ def test_an_interrupted_benchmark_goes_on_where_it_was(collection: str) -> None:
     assert len(list(Path("measured").glob("*.row.json"))) == 2
     assert said[0].startswith("factories:alphabet: measured before, 20")
     assert said[1] == "factories:raising: failed: RuntimeError: out of luck"
-
-
-def test_what_failed_is_tried_again_when_it_is_mended(collection: str) -> None:
-    assert "error" in measure(collection, "factories:raising")["rows"][0]
+    # What failed is tried again when it is mended.
     mended = FACTORIES.replace('raise RuntimeError("out of luck")', 'return ["apple"]')
     Path("factories.py").write_text(mended, encoding="utf-8")
     assert "measures" in measure(collection, "factories:raising")["rows"][0]
 
 
+@pytest.mark.slow
 def test_a_benchmark_that_is_killed_in_the_middle_of_a_system_loses_that_row_alone(
     collection: str,
 ) -> None:
@@ -328,86 +325,10 @@ def test_results_of_other_settings_and_machines_are_never_mixed(collection: str)
         measure(collection, "factories:alphabet")
 
 
+@pytest.mark.slow
 def test_recall_at_100_is_measured_deeper_than_the_timed_searches(collection: str) -> None:
     [row] = measure(collection, "factories:alphabet", k=1, measures=["R@100"])["rows"]
     assert row["measures"] == {"R@100": 1.0}
-
-
-# --- retrievers of frameworks ---------------------------------------------------------------
-
-
-DOCUMENTS = [Document("a", "red apple"), Document("b", "green boat")]
-
-
-def test_a_retriever_of_langchain_is_a_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("langchain_core")
-    Path("with_langchain.py").write_text(
-        """
-from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
-
-class First(BaseRetriever):
-    found: list[Document]
-    def _get_relevant_documents(self, query, *, run_manager):
-        return self.found
-
-def make(documents):
-    return First(found=[Document(id=one.id, page_content=one.text) for one in documents])
-""",
-        encoding="utf-8",
-    )
-    monkeypatch.syspath_prepend(Path.cwd())
-    made = Made("with_langchain:make")
-    made.build(DOCUMENTS)
-    assert [id for id, _ in made.search("x", 5)] == ["a", "b"]
-    assert [id for id, _ in made.search("x", 1)] == ["a"]
-
-
-def test_a_retriever_of_llamaindex_is_a_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("llama_index.core")
-    Path("with_llamaindex.py").write_text(
-        """
-from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import NodeWithScore, TextNode
-
-class First(BaseRetriever):
-    def __init__(self, found):
-        self.found = found
-        super().__init__()
-    def _retrieve(self, query):
-        return self.found
-
-def make(documents):
-    nodes = [TextNode(id_=one.id, text=one.text) for one in documents]
-    return First([NodeWithScore(node=node, score=1.0) for node in nodes])
-""",
-        encoding="utf-8",
-    )
-    monkeypatch.syspath_prepend(Path.cwd())
-    made = Made("with_llamaindex:make")
-    made.build(DOCUMENTS)
-    assert [id for id, _ in made.search("x", 5)] == ["a", "b"]
-
-
-def test_a_retriever_of_haystack_is_a_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("haystack")
-    Path("with_haystack.py").write_text(
-        """
-from haystack import Document
-from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
-from haystack.document_stores.in_memory import InMemoryDocumentStore
-
-def make(documents):
-    store = InMemoryDocumentStore()
-    store.write_documents([Document(id=one.id, content=one.text) for one in documents])
-    return InMemoryBM25Retriever(store)
-""",
-        encoding="utf-8",
-    )
-    monkeypatch.syspath_prepend(Path.cwd())
-    made = Made("with_haystack:make")
-    made.build(DOCUMENTS)
-    assert made.search("boat", 1)[0][0] == "b"
 
 
 # --- the command ----------------------------------------------------------------------------

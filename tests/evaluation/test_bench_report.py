@@ -91,7 +91,6 @@ def test_what_was_measured_where_and_under_which_limits_is_said() -> None:
 
 
 def chromium() -> str:
-    """Find Chromium, or skip the test."""
     names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
     found = next(filter(None, map(shutil.which, names)), None)
     if found is None:

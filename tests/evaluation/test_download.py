@@ -92,7 +92,6 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 def publish(server: Server, monkeypatch: pytest.MonkeyPatch, body: bytes) -> None:
-    """Serve an archive, and let its sum be the published one."""
     server.body = body
     archive = beir.BEIR["scifact"]._replace(md5=hashlib.md5(body).hexdigest())
     monkeypatch.setitem(beir.BEIR, "scifact", archive)

@@ -8,17 +8,9 @@ from pathlib import Path
 import pytest
 
 from support.commands import fails, ok
+from support.evaluation import QUERIES, RELEVANT, TEXTS
 
 pytest.importorskip("pytrec_eval")
-
-TEXTS = {
-    "apple": "A red apple hangs on the tree.",
-    "boat": "A red boat sails on the deep sea.",
-    "car": "A green car drives on the road to the sea.",
-    "pear": "A green pear hangs on the tree by the road.",
-}
-QUERIES = {"1": "red apple", "2": "boat on the sea", "3": "green car", "4": "tree by the road"}
-RELEVANT = {"1": "apple", "2": "boat", "3": "pear", "4": "pear"}
 
 
 @pytest.fixture(autouse=True)

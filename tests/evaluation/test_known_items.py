@@ -126,7 +126,6 @@ class _Model(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def endpoint() -> Iterator[str]:
-    """Serve a model on this machine."""
     _Model.asked = []
     server = HTTPServer(("127.0.0.1", 0), _Model)
     thread = threading.Thread(target=server.serve_forever)

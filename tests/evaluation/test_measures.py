@@ -48,9 +48,8 @@ def ranking(found: dict[str, float]) -> list[str]:
     return sorted(found, key=lambda id: (np.float32(found[id]), id), reverse=True)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_measures_equal_those_of_pytrec_eval_on_random_runs(seed: int) -> None:
-    """2,000 runs in all."""
     chance = random.Random(seed)
     for _ in range(100):
         run, qrels = random_case(chance)

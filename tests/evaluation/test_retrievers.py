@@ -37,8 +37,6 @@ def dense(query: str, k: int) -> list[tuple[str, float]]:
 
 
 def hybrid(index: BM25Index) -> Callable[[str, int], list[str]]:
-    """Fuse reciprocal ranks."""
-
     def search(query: str, k: int) -> list[str]:
         fused: dict[str, float] = {}
         lists = [hit.id for hit in index.search(query, k=k)], [id for id, _ in dense(query, k)]
@@ -51,8 +49,6 @@ def hybrid(index: BM25Index) -> Callable[[str, int], list[str]]:
 
 
 def reranking(index: BM25Index) -> Callable[[str, int], list[str]]:
-    """Order what the index finds by another score."""
-
     def search(query: str, k: int) -> list[str]:
         found = [hit.id for hit in index.search(query, k=100)]
         return sorted(found, key=lambda id: -float(vector(TEXTS[id]) @ vector(query)))[:k]
@@ -61,7 +57,6 @@ def reranking(index: BM25Index) -> Callable[[str, int], list[str]]:
 
 
 def expected(search: Callable[[str, int], list[Any]]) -> float:
-    """Compute the mean reciprocal rank by itself."""
     total = 0.0
     for query, text in QUERIES.items():
         ids = [one if isinstance(one, str) else one[0] for one in search(text, 4)]
@@ -87,37 +82,6 @@ def test_an_index_as_a_callable_has_the_measures_of_the_index(index: BM25Index) 
     assert evaluate(run_of(search, QUERIES), QRELS, measures) == evaluate(
         run_of(index, QUERIES), QRELS, measures
     )
-
-
-def test_a_retriever_of_langchain_has_a_run() -> None:
-    documents = pytest.importorskip("langchain_core.documents")
-    retrievers = pytest.importorskip("langchain_core.retrievers")
-
-    class Alphabet(retrievers.BaseRetriever):  # type: ignore[name-defined, misc]
-        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Any]:
-            return [documents.Document(id=id, page_content=TEXTS[id]) for id in IDS]
-
-    assert list(run_of(Alphabet(), QUERIES, k=2)["1"]) == ["apple", "boat"]
-
-
-def test_a_retriever_of_llamaindex_has_a_run() -> None:
-    retrievers = pytest.importorskip("llama_index.core.retrievers")
-    schema = pytest.importorskip("llama_index.core.schema")
-
-    class Alphabet(retrievers.BaseRetriever):  # type: ignore[name-defined, misc]
-        def _retrieve(self, query: Any) -> list[Any]:
-            return [schema.NodeWithScore(node=schema.TextNode(id_=id)) for id in IDS]
-
-    assert list(run_of(Alphabet(), QUERIES, k=2)["1"]) == ["apple", "boat"]
-
-
-def test_a_retriever_of_haystack_has_a_run() -> None:
-    haystack = pytest.importorskip("haystack")
-    retrievers = pytest.importorskip("haystack.components.retrievers.in_memory")
-    stores = pytest.importorskip("haystack.document_stores.in_memory")
-    store = stores.InMemoryDocumentStore()
-    store.write_documents([haystack.Document(id=id, content=TEXTS[id]) for id in IDS])
-    assert list(run_of(retrievers.InMemoryBM25Retriever(store), QUERIES, k=1)["2"]) == ["boat"]
 
 
 @pytest.mark.parametrize(

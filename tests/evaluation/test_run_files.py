@@ -22,7 +22,6 @@ from bm25rag.evaluation.runs import judged_queries
 
 
 def written(tmp_path: Path, text: str, name: str = "file.txt") -> Path:
-    """Write a file and return its path."""
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
     return path
@@ -183,7 +182,6 @@ def test_what_of_queries_and_judgements_cannot_be_evaluated_is_told() -> None:
 
 @pytest.fixture
 def beir(tmp_path: Path) -> Path:
-    """Write a folder in BEIR's layout."""
     folder = tmp_path / "tiny"
     (folder / "qrels").mkdir(parents=True)
     written(folder, '{"_id": "d1", "title": "Red", "text": "apple"}\n', "corpus.jsonl")

@@ -11,7 +11,6 @@ from bm25rag.evaluation import Evaluation, bootstrap_interval, compare
 
 
 def evaluation(values: list[float]) -> Evaluation:
-    """Make an evaluation of these values of RR."""
     per_query = {f"q{number}": {"RR": value} for number, value in enumerate(values)}
     return Evaluation({"RR": sum(values) / len(values)}, per_query)
 

@@ -47,7 +47,6 @@ class Asked:
 
 
 def ranked(index: BM25Index, query: str) -> list[int]:
-    """Return the numbers of all matches, best first."""
     return [hit.metadata["n"] for hit in index.search(query, k=10_000)]
 
 
@@ -155,7 +154,6 @@ def test_a_callable_finds_what_an_equal_dict_finds(
 
 
 def many() -> BM25Index:
-    """Return 300 documents, some of them deleted."""
     made = BM25Index.from_texts(
         [[*WORDS[: 1 + n % 4], *["x"] * (n % 7)] for n in range(300)],
         metadata=[{"n": n} for n in range(300)],

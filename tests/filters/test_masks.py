@@ -27,7 +27,6 @@ class Work:
         self.selected = self.asked = 0
 
     def take(self) -> tuple[int, int]:
-        """Return the counts, and reset them."""
         done = self.selected, self.asked
         self.selected = self.asked = 0
         return done
@@ -35,7 +34,6 @@ class Work:
 
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch) -> Work:
-    """Count evaluations."""
     work = Work()
     select, matches = filter_masks.select, Condition.matches
 
@@ -54,7 +52,6 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
 
 @pytest.fixture
 def index() -> BM25Index:
-    """Make a hundred documents, half of them boats."""
     metadata = [{"kind": "boat" if number % 2 else "tea", "n": number} for number in range(100)]
     return BM25Index.from_texts(["red"] * 100, metadata=metadata)
 

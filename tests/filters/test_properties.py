@@ -58,7 +58,6 @@ def test_de_morgan(parts: list[dict[str, Any]], metadata: dict[str, Any]) -> Non
 
 
 def reordered(filter: Any) -> Any:
-    """Reverse everything that has no order, recursively."""
     if isinstance(filter, dict):
         return {
             name: reordered(item[::-1] if name in ("$in", "$nin", "$and", "$or") else item)

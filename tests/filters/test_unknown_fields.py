@@ -25,7 +25,6 @@ METADATA: list[dict[str, Any]] = [
 
 @pytest.fixture
 def index() -> BM25Index:
-    """Index documents that have each field once."""
     index = BM25Index.from_texts(["red"] * 3, metadata=METADATA, vectors=[{"red": 1.0}] * 3)
     index.add(["red"], metadata=[{"gone": 1}])
     index.delete(["3"])

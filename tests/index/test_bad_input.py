@@ -21,7 +21,6 @@ pytestmark = pytest.mark.usefixtures("backend")
 
 @pytest.fixture
 def index() -> BM25Index:
-    """Make three documents."""
     return BM25Index.from_texts(
         ["red apple", "green tea", "red boat"], metadata=[{"n": 0}, {"n": 1}, {"n": 2}]
     )

@@ -25,7 +25,6 @@ TEXTS = [
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Send every few texts to another thread."""
     monkeypatch.setattr("bm25rag.additions.CHUNK", 100)
     monkeypatch.setattr("bm25rag.segments.builder._WORTH_A_THREAD", 0)
     monkeypatch.setattr("bm25rag.segments.builder._COUNTED", 0)

@@ -21,13 +21,11 @@ SIZE = 40
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Save an index of forty documents."""
     BM25Index.from_texts([["red"]] * SIZE).save(tmp_path / "index")
     return tmp_path / "index"
 
 
 def whole(number: int) -> SegmentView:
-    """Return a view of a segment with ``number`` documents."""
     (view,) = BM25Index.from_texts([["red"]] * number)._snapshot.views
     return view
 

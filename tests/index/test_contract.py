@@ -16,7 +16,6 @@ from bm25rag.errors import (
     DocumentNotFoundError,
     DuplicateIdError,
     MissingDependencyError,
-    ReadOnlyError,
 )
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -26,7 +25,6 @@ TEXTS = ["red apples and green pears", "green tea", "a red boat on the red sea",
 
 @pytest.fixture
 def index() -> BM25Index:
-    """Make four documents with metadata and payloads."""
     return BM25Index.from_texts(
         TEXTS,
         ids=["fruit", "tea", "boat", "nothing"],
@@ -36,7 +34,6 @@ def index() -> BM25Index:
 
 
 def names(hits: list[Hit]) -> list[str]:
-    """Return the ids in order."""
     return [hit.id for hit in hits]
 
 
@@ -140,7 +137,6 @@ def test_an_edit_of_a_returned_document_never_reaches_the_store(index: BM25Index
 
 
 def spoil(metadata: dict[str, Any]) -> bool:
-    """Change a dict at every depth."""
     metadata["n"] = "spoiled"
     metadata.get("tags", []).append("spoiled")
     for tag in metadata.get("tags", []):
@@ -385,22 +381,6 @@ def test_tuning_keeps_parameters_not_given_and_resets_delta() -> None:
     assert (index.k1, index.b, index.delta) == (2.0, 0.3, 0.9)
     assert index.tune(variant="bm25+", delta=None).delta == 1.0
     assert index.tune(variant="lucene", delta=None).delta is None
-
-
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda view: view.add(["x"]),
-        lambda view: view.delete(["tea"]),
-        lambda view: view.update_metadata(["tea"], [{}]),
-    ],
-)
-def test_a_view_is_read_only(index: BM25Index, write: Any) -> None:
-    view = index.tune(k1=0.9)
-    assert view.read_only
-    with pytest.raises(ReadOnlyError):
-        write(view)
-    assert index.ids() == view.ids()
 
 
 def test_saving_a_view_writes_its_parameters(index: BM25Index, tmp_path: Path) -> None:

@@ -16,13 +16,11 @@ pytestmark = pytest.mark.usefixtures("backend")
 
 @pytest.fixture
 def index() -> BM25Index:
-    """Make three documents, and one without any term."""
     texts = ["red apples and green pears", "green tea", "a red boat on the red sea", ""]
     return BM25Index.from_texts(texts, ids=["fruit", "tea", "boat", "nothing"])
 
 
 def names(hits: list[Hit]) -> list[str]:
-    """Return the ids in order."""
     return [hit.id for hit in hits]
 
 

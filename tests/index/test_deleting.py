@@ -12,7 +12,6 @@ from bm25rag.errors import FilterError
 
 @pytest.fixture
 def index() -> BM25Index:
-    """Index ten documents in two segments."""
     index = BM25Index.from_texts(["red"] * 5, metadata=[{"n": n} for n in range(5)])
     index.add(["blue"] * 5, metadata=[{"n": n} for n in range(5, 10)])
     return index

@@ -27,7 +27,6 @@ from bm25rag.columns.merge import (
 )
 from bm25rag.columns.string_table import build_table, index_column
 from bm25rag.common.arrays import UInt32
-from bm25rag.errors import ReadOnlyError
 from bm25rag.merging import policy
 from bm25rag.merging.policy import SHARE, plan
 from support.holding import apply, assert_same_scores, assert_same_statistics, build
@@ -51,7 +50,6 @@ class Pretended:
 
 
 def sizes(groups: list[policy.Group]) -> list[list[int]]:
-    """Say what is merged with what, by size."""
     return [[view.size for view in group.views] for group in groups]
 
 
@@ -142,14 +140,12 @@ def test_single_documents_make_few_segments_and_each_write_merges_few_of_them(
 
 @st.composite
 def kept_strings(draw: st.DrawFn) -> tuple[list[bytes | None], list[bool] | None]:
-    """Draw strings, and which of them to keep."""
     values = draw(strings)
     flags = st.lists(st.booleans(), min_size=len(values), max_size=len(values))
     return values, draw(st.none() | flags)
 
 
 def mask(flags: list[bool] | None) -> Any:
-    """Return flags as an array."""
     return None if flags is None else np.array(flags, bool)
 
 
@@ -173,13 +169,10 @@ def test_joined_columns_hold_what_stays_in_order(
 
 
 def arrays_of(column: Any) -> list[Any]:
-    """Return the contents of a column as stored."""
     return [values.tolist() for values in (column.offsets, column.data, column.null)]
 
 
 def collide(patch: pytest.MonkeyPatch) -> None:
-    """Give strings one of four keys, so that most keys are equal."""
-
     def checksums(column: Column) -> UInt32:
         return np.array([sum(string or b"") % 4 for string in column], np.uint32)
 
@@ -300,7 +293,6 @@ def test_compact_leaves_nothing_of_what_was_deleted_or_replaced(tmp_path: Path) 
 
 
 def contents(folder: Path) -> bytes:
-    """Return the bytes of all files."""
     return b"".join(path.read_bytes() for path in sorted(folder.iterdir()))
 
 
@@ -311,13 +303,6 @@ def test_compacting_an_index_without_documents_works() -> None:
     index.delete(["0"])
     index.compact()
     assert index.search("red") == []
-
-
-@tidying
-def test_views_refuse_both(tidy: Callable[[BM25Index], None]) -> None:
-    for view in (BM25Index.from_texts(["red"]).tune(k1=1), BM25Index().snapshot()):
-        with pytest.raises(ReadOnlyError):
-            tidy(view)
 
 
 # -- beside other work -------------------------------------------------------------------------

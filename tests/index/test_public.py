@@ -43,7 +43,6 @@ ADAPTERS = sorted(
 
 
 def public_modules() -> Iterator[types.ModuleType]:
-    """Find the modules with an ``__all__``, in all packages."""
     folder = Path(bm25rag.__file__).parent
     for path in sorted(folder.rglob("*.py")):
         parts = path.relative_to(folder.parent).with_suffix("").parts
@@ -152,7 +151,6 @@ def imported_names(source: str) -> Iterator[tuple[str, str]]:
 
 
 def undeclared(source: str) -> list[str]:
-    """Name what a source imports from the core and may not."""
     return [
         f"{module}.{name}" if name else module
         for module, name in imported_names(source)

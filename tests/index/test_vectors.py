@@ -46,7 +46,6 @@ class Indexed(NamedTuple):
 
 
 def rounded(weight: float) -> float:
-    """Round to float32, without NumPy."""
     (single,) = struct.unpack("f", struct.pack("f", weight))
     assert isinstance(single, float)
     return single
@@ -59,7 +58,6 @@ class Plain(Reference):
     vectors: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def put(self, names: list[str], vectors: list[Vector | None], on_duplicate: str) -> None:
-        """Note the vectors of documents that are about to be added."""
         present = set(self.documents)
         for name, vector in zip(names, vectors, strict=True):
             if on_duplicate == "replace" or name not in present:
@@ -68,11 +66,9 @@ class Plain(Reference):
             present.add(name)
 
     def weights_of(self, name: str) -> dict[str, float]:
-        """Return the vector of a document."""
         return self.vectors.get(name, {})
 
     def dot(self, question: Vector, name: str) -> float:
-        """Return the score of a document."""
         stored, total = self.weights_of(name), 0.0
         for term, weight in question.items():
             if str(term) in stored:
@@ -80,7 +76,6 @@ class Plain(Reference):
         return total
 
     def found(self, question: Vector, accept: Accept | None = None) -> list[ReferenceHit]:
-        """Return every match, best first, ties in document order."""
         hits = [
             ReferenceHit(row, name, self.dot(question, name))
             for row, name in enumerate(self.documents)
@@ -97,7 +92,6 @@ class Plain(Reference):
     def fused(
         self, query: list[str], question: Vector, depth: int, k: int
     ) -> list[tuple[str, str]]:
-        """Fuse both rankings by their scores, scaled from 0 to 1."""
         rankings = [self.matches(query)[:depth], self.found(question)[:depth]]
         totals: dict[str, float] = {}
         for rank in range(depth):  # ties go by the better rank, that of the words first
@@ -139,7 +133,6 @@ class Do:
 
 @st.composite
 def vectored(draw: st.DrawFn) -> AddVectors:
-    """Add documents with vectors."""
     of = draw(additions())
     size = len(of.texts)
     each = draw(st.lists(st.none() | vectors | vectors, min_size=size, max_size=size))
@@ -164,7 +157,6 @@ steps = st.lists(
 
 @pytest.fixture(scope="module", autouse=True)
 def small(backend: str) -> Iterator[None]:
-    """Let small corpora reach every path, on every backend."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SMALL.items():
             patch.setattr(name, value)
@@ -173,7 +165,6 @@ def small(backend: str) -> Iterator[None]:
 
 
 def add(index: BM25Index, of: Add, each: list[Vector | None], how: str) -> list[str]:
-    """Add documents, in one of the ways there are."""
     metadata = [{"label": label} for label in of.labels]
     if how == "documents" and of.ids is not None:
         rows = zip(of.ids, of.texts, metadata, each, strict=True)
@@ -188,7 +179,6 @@ def add(index: BM25Index, of: Add, each: list[Vector | None], how: str) -> list[
 
 
 def take(index: BM25Index, plain: Plain, step: Step | AddVectors) -> None:
-    """Take one step on both sides."""
     match step:
         case AddVectors(of, each, how):
             ids, before = of.ids, copy.deepcopy(plain)
@@ -230,7 +220,6 @@ class History:
         self.plain, self.committed = Plain(), Plain()
 
     def take(self, step: Step | AddVectors | Do) -> None:
-        """Take one step."""
         if not isinstance(step, Do):
             take(self.index, self.plain, step)
         elif step.what in ("compact", "maintain"):
@@ -247,7 +236,6 @@ class History:
 
 
 def same(index: BM25Index, plain: Plain, question: Vector) -> None:
-    """Compare a full search, and all scores."""
     assert bits(index.vectors.search(question, k=99)) == bits(plain.found(question))
     scores = index.vectors.scores(question)
     assert scores.dtype == np.float64
@@ -256,7 +244,6 @@ def same(index: BM25Index, plain: Plain, question: Vector) -> None:
 
 
 def same_contents(index: BM25Index, plain: Plain) -> None:
-    """Compare what is stored."""
     columns = plain.columns()
     assert index.vectors.vocabulary() == list(columns)
     assert bool(index.vectors) is bool(columns)
@@ -345,7 +332,6 @@ def test_every_search_agrees(
 
 
 def explained(index: BM25Index, plain: Plain, question: Vector, name: str) -> None:
-    """Compare an explanation."""
     why, columns, stored = (
         index.vectors.explain(question, name),
         plain.columns(),
@@ -531,13 +517,11 @@ rooms = st.sampled_from([1, 3000, 1 << 30])
 
 
 def files_of(folder: Path) -> list[bytes]:
-    """Return the segments of an index."""
     return sorted(path.read_bytes() for path in folder.rglob("segment-*.bin"))
 
 
 @contextmanager
 def rooms_of(part: int, merge: int) -> Iterator[Path]:
-    """Let parts and merges have so much room; yield a folder."""
     with tempfile.TemporaryDirectory() as path, pytest.MonkeyPatch.context() as patch:
         patch.setattr("bm25rag.building.gathering.part_room", lambda *_: part)
         patch.setattr("bm25rag.building.final_merge.merge_room", lambda _: merge)

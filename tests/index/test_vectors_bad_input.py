@@ -47,7 +47,6 @@ class Cube:
     ndim = 3
 
     def tocsr(self) -> None:
-        """Do as SciPy does."""
         raise ValueError
 
 
@@ -99,12 +98,10 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
 
 @pytest.fixture
 def index() -> BM25Index:
-    """Make three documents, two with vectors."""
     return BM25Index.from_texts(["red", "red", "tea"], vectors=[{"a": 1.0}, {1: 2.0}, None])
 
 
 def refuses(index: BM25Index, error: type[Exception], words: str, call: Callable[[], Any]) -> None:
-    """Expect an error with these words, and an unchanged index."""
     with pytest.raises(error, match=words) as caught:
         call()
     assert caught.type in (error, FilterError)

@@ -31,7 +31,6 @@ pytestmark = pytest.mark.usefixtures("backend")
 
 
 def segment(**changed: Any) -> SegmentArrays:
-    """Two documents, both with the one term there is."""
     arrays: dict[str, Any] = {
         "documents": np.array([0, 1], np.uint16),
         "codes": np.array([0, 0], np.uint16),

@@ -100,7 +100,6 @@ def asked(metadata: list[dict[str, Any]], filter: Filter) -> list[bool]:
 
 
 def conditions() -> Iterator[dict[str, Any]]:
-    """Yield every operator with every operand it accepts."""
     for operand in EDGES:
         for name in NAMES:
             yield {"v": {name: operand}}
@@ -149,8 +148,6 @@ def corpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> l
         case "pieces":
             monkeypatch.setattr("bm25rag.metadata.field_builder._BATCH", 3)
             monkeypatch.setattr("bm25rag.metadata.field_builder.BLOCK", 3)
-            monkeypatch.setattr("bm25rag.metadata.field_merge.BLOCK", 3)
-            monkeypatch.setattr("bm25rag.metadata.field_merge._STEP", 1)
             monkeypatch.setattr("bm25rag.metadata.field.BLOCK", 3)
             return [*everything, *reversed(everything)]
         case "few":  # not every path has its field
@@ -181,10 +178,7 @@ def test_sorted_strings_are_united_piece_by_piece(
     sets: list[set[str]], block: int, step: int
 ) -> None:
     runs = [sorted(own) for own in sets]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bm25rag.metadata.field_merge.BLOCK", block)
-        patch.setattr("bm25rag.metadata.field_merge._STEP", min(step, block))
-        united, places = unite(runs)
+    united, places = unite(runs, block, min(step, block))
     assert united == sorted(set().union(*sets))
     assert [[united[place] for place in own] for own in places] == runs
 
@@ -303,7 +297,6 @@ STEPS = st.one_of(
 
 
 def take(index: BM25Index, model: dict[str, dict[str, Any]], step: tuple[str, Any]) -> BM25Index:
-    """Take a step with an index and a dict of metadata by id."""
     name, what = step
     if name == "add":
         index.add(

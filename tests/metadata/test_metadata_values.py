@@ -279,7 +279,6 @@ def test_an_error_names_the_row_the_id_and_the_key(wanted: int) -> None:
 
 
 def records(ids: list[str], metadata: list[Any]) -> Iterator[Document]:
-    """Yield documents with this metadata."""
     for id, one in zip(ids, metadata, strict=True):
         yield Document(id, "red", one)
 
@@ -344,7 +343,6 @@ class Same(enum.Enum):
 
     @property
     def value(self) -> Any:
-        """Return the member."""
         return self
 
 
@@ -352,7 +350,6 @@ class Odd(tzinfo):
     """A time zone of more than a day."""
 
     def utcoffset(self, when: Any) -> timedelta:
-        """Return the offset."""
         return timedelta(hours=30)
 
 

@@ -44,7 +44,6 @@ DISTRIBUTIONS = [ROOT, *sorted(path.parent for path in ROOT.glob("integrations/*
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    """Fenced blocks of a page in one language."""
     text = page.read_text(encoding="utf-8")
     return [body for kind, body in FENCE.findall(text) if kind == language]
 
@@ -60,7 +59,6 @@ def promised(block: str) -> Iterator[str]:
 
 
 def name_of(page: Path) -> str:
-    """Path of a page below the repository."""
     return page.relative_to(ROOT).as_posix()
 
 
@@ -105,7 +103,6 @@ def test_links_lead_to_files_that_are_there(page: Path) -> None:
 
 
 def slug(heading: str) -> str:
-    """Anchor of a heading, as GitHub makes it."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 

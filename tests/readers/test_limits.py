@@ -33,7 +33,6 @@ from support.timing import takes_linear_time
 
 @pytest.fixture
 def limit() -> Iterator[int]:
-    """Let nothing be larger than 10,000 bytes."""
     before = size_limit(10_000)
     yield 10_000
     size_limit(before)
@@ -147,7 +146,7 @@ def test_records_of_ordinary_size_are_read_however_many_there_are(limit: int) ->
 
 @pytest.mark.parametrize("line", [b"\n", b'{"text":""}\n', b'{"text": "x"}\n'])
 def test_a_bomb_of_small_lines_does_not_go_on_for_ever(limit: int, line: bytes) -> None:
-    path = write("a.jsonl.gz", gzip.compress(line * 1_000_000, 9))
+    path = write("a.jsonl.gz", gzip.compress(line * 300_000, 9))
     with pytest.raises(ValueError, match=r"^a\.jsonl\.gz: unpacks to more than 200 times its size"):
         for _ in read_jsonl(path):
             pass

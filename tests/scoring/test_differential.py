@@ -53,7 +53,6 @@ def texts() -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def inverted(texts: list[list[str]]) -> dict[str, list[tuple[int, int]]]:
-    """Document and frequency of every posting, by term."""
     result: dict[str, list[tuple[int, int]]] = {}
     for number, words in enumerate(texts):
         for word, tf in Counter(words).items():
@@ -63,7 +62,6 @@ def inverted(texts: list[list[str]]) -> dict[str, list[tuple[int, int]]]:
 
 @pytest.fixture(scope="module")
 def index(texts: list[list[str]]) -> BM25Index:
-    """Two segments, so that rows and numbers differ."""
     index = BM25Index()
     metadata = [{"label": number % LABELS} for number in range(DOCUMENTS)]
     index.add(texts[:SPLIT], metadata=metadata[:SPLIT])
@@ -103,7 +101,6 @@ class Scorer:
         return self.f[tf, length]
 
     def ranking(self, query: list[str]) -> tuple[Int64, Float64]:
-        """Rows and scores of every match, best first."""
         sums: dict[int, float] = {}
         shift = 0.0
         for term, times in Counter(query).items():

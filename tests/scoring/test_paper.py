@@ -47,14 +47,12 @@ class Collection:
 
 
 def lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Parse JSON lines."""
     with path.open(encoding="utf-8") as file:
         yield from map(json.loads, file)
 
 
 @pytest.fixture(scope="module")
 def scifact() -> Collection:
-    """SciFact: 5,183 abstracts, 300 claims."""
     folder = collection("scifact")
     texts = {row["_id"]: f"{row['title']} {row['text']}" for row in lines(folder / "corpus.jsonl")}
     queries = {row["_id"]: row["text"] for row in lines(folder / "queries.jsonl")}
@@ -76,7 +74,6 @@ def analyzer(stop: bool, stem: bool) -> Analyzer:
 
 
 def score(index: BM25Index, collection: Collection, depth: int = 10) -> float:
-    """Mean NDCG@10 over the judged queries, times 100."""
     asked = list(collection.grades)
     batch = index.search_batch([collection.queries[name] for name in asked], k=depth)
     found = [

@@ -179,6 +179,7 @@ def test_the_explanation_in_elasticsearchs_older_reference() -> None:
     assert 2.2 * index.scores(["elasticsearch"])[0] == pytest.approx(1.55077, abs=3e-7)
 
 
+@pytest.mark.slow
 def test_president_lincoln() -> None:
     """Croft, Metzler and Strohman, "Search Engines", section 7.2.2, table 7.2.
 

@@ -20,7 +20,6 @@ from support.strategies import Step, histories, parameters, queries, travelled_h
 
 @pytest.fixture(scope="module", autouse=True)
 def small(backend: str) -> Iterator[None]:
-    """Set them for this module."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SMALL.items():
             patch.setattr(name, value)

@@ -53,11 +53,8 @@ strings = st.text(letters, max_size=9)
 
 @given(words=st.sets(strings, max_size=40), word=st.text(letters, min_size=3, max_size=9))
 def test_all_near_terms_are_found_in_any_script(words: set[str], word: str) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bm25rag.segments.similar_terms._BLOCK", 7)
-        terms = sorted(words)
-        column = build_column(term.encode("utf-8", "surrogatepass") for term in terms)
-        spelling = Spelling(column)
+    terms = sorted(words)
+    spelling = Spelling(build_column(term.encode("utf-8", "surrogatepass") for term in terms), 7)
     near = {term for term in terms if edits(word, term) <= 1}
     assert sorted(spelling.near(word, 1)) == sorted(near)
     far = {term for term in terms if edits(word, term) <= 2 and term[0] == word[0]}

@@ -22,7 +22,6 @@ WORDS = ["ab", "cd", "ef", "gh", "ij", "k", "x" * 21]
 def rm3(
     reference: Reference, query: Query, docs: int, terms: int, share: float
 ) -> dict[str, float]:
-    """Compute the expansion from lists of terms and real numbers."""
     hits = reference.search(query, docs)
     most = max(len(reference.documents) / 10, min(docs, len(reference.documents)))
 

@@ -23,7 +23,6 @@ scores = st.sampled_from([0.0, 1.0, 2.0, 0.5, 5e-324, LARGEST, -LARGEST]) | st.f
 
 @st.composite
 def a_ranking(draw: st.DrawFn) -> list[tuple[str, float]]:
-    """Ids, some of them twice, with scores that fall or rise."""
     found = sorted(draw(st.lists(scores, max_size=8)), reverse=draw(st.booleans()))
     return list(zip(draw(st.lists(ids, min_size=8, max_size=8)), found, strict=False))
 

@@ -17,6 +17,7 @@ def cells(line: str) -> list[float]:
     return list(map(float, line.split("|")[2:-1]))
 
 
+@pytest.mark.slow
 def test_expansion_improves_cranfield_and_correction_recovers_from_typos(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,6 +20,7 @@ from bm25rag import BM25Index
 from bm25rag.common.arrays import Float64
 from bm25rag.kernels.boundary import Backend
 from bm25rag.kernels.records import Matches, Queries, SearchPlan, SegmentArrays, TermArrays
+from support.environment import INTERPRETED
 
 KNOWN = ["red", "boat", "tea"]
 # Never added; added and deleted; longer than what a term cache remembers; empty; not a character.
@@ -145,6 +146,7 @@ def test_an_index_without_documents_passes_nothing_on(backend: str) -> None:
     assert BM25Index().search_batch([KNOWN, UNKNOWN]).ids() == [[], []]
 
 
+@pytest.mark.skipif(INTERPRETED, reason="no kernel takes part in what is remembered")
 def test_unknown_terms_from_clients_do_not_fill_the_memory(
     index: BM25Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,7 +173,7 @@ def test_unknown_terms_are_remembered_and_forgotten_beside_searches(
     expected = index.search(["red", "boat"], k=50)
 
     def ask(first: int) -> None:
-        for number in range(first, first + 300):
+        for number in range(first, first + (60 if INTERPRETED else 300)):
             assert (
                 index.search([f"word{number % 7}", "red", f"w{number}", "boat"], k=50) == expected
             )

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bm25rag import BM25Index
 from support.constants import SMALL
 from support.holding import accepted, apply, assert_same_scores, bits, build
-from support.reference import VARIANTS, Query, Reference
+from support.reference import Query, Reference
 from support.strategies import (
     Step,
     corpora,
@@ -38,12 +38,11 @@ def constants(request: pytest.FixtureRequest, backend: str) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@given(data=st.data(), texts=corpora, query=weighted | positive)
+@given(chosen=parameters(), texts=corpora, query=weighted | positive)
 def test_scores_and_ranking_are_the_references(
-    variant: str, data: st.DataObject, texts: list[list[str]], query: dict[str, float]
+    chosen: dict[str, Any], texts: list[list[str]], query: dict[str, float]
 ) -> None:
-    index, reference = build(texts, **data.draw(parameters(variant)))
+    index, reference = build(texts, **chosen)
     assert_same_scores(index, reference, query)
 
 

@@ -38,7 +38,6 @@ Corpus = tuple[list[list[str]], list[int]]
 
 @st.composite
 def labelled(draw: st.DrawFn) -> Corpus:
-    """Draw documents and the label of each."""
     texts = draw(corpora)
     size = len(texts)
     return texts, draw(st.lists(st.sampled_from(LABELS), min_size=size, max_size=size))
@@ -59,7 +58,6 @@ def as_document(id: str, text: Any, metadata: dict[str, Any]) -> Document:
 
 @contextmanager
 def sharded(corpus: Corpus, cuts: list[float], **chosen: Any) -> Iterator[Path]:
-    """Build an index with shards of any sizes in a new folder."""
     texts, labels = corpus
     texts = in_fields(texts, chosen.get("fields"))
     documents = [
@@ -75,7 +73,6 @@ def sharded(corpus: Corpus, cuts: list[float], **chosen: Any) -> Iterator[Path]:
 
 
 def plain(corpus: Corpus, **chosen: Any) -> tuple[BM25Index, Reference]:
-    """Make a plain index of the same documents, and its reference."""
     texts, labels = corpus
     texts = in_fields(texts, chosen.get("fields"))
     index, reference = BM25Index(**chosen), Reference(**chosen)
@@ -85,6 +82,10 @@ def plain(corpus: Corpus, **chosen: Any) -> tuple[BM25Index, Reference]:
     return index, reference
 
 
+HALF = settings(max_examples=settings().max_examples // 2)
+
+
+@HALF
 @given(corpus=labelled(), cuts=uneven(), chosen=parameters(), query=queries, tuned=parameters())
 def test_scores_ranking_and_statistics_are_the_references(
     corpus: Corpus,
@@ -101,6 +102,7 @@ def test_scores_ranking_and_statistics_are_the_references(
         assert_same_scores(*both_tuned(index, reference, tuned), query)
 
 
+@HALF
 @given(
     corpus=labelled(),
     cuts=uneven(),
@@ -139,12 +141,12 @@ def test_every_answer_is_that_of_a_plain_index(
 
 
 def assert_same_rankings(found: Any, expected: Any) -> None:
-    """Compare rows, counts and the bits of scores."""
     assert np.array_equal(found.rows, expected.rows)
     assert np.array_equal(found.counts, expected.counts)
     assert np.array_equal(found.scores.view(np.int64), expected.scores.view(np.int64))
 
 
+@HALF
 @given(
     corpus=labelled(),
     cuts=uneven(),
@@ -240,7 +242,7 @@ def check_updates(
         assert bits(merge_hits(found, 40)) == bits(reference.search(query, 40))
 
 
-@pytest.mark.parametrize("k", [1, 7, 8, 23, 40, 99])
+@pytest.mark.parametrize("k", [1, 8, 23, 99])
 def test_ties_at_the_cut_go_to_the_first_documents(k: int) -> None:
     """Forty equal documents in shards of 0, 5, 0, 18 and 17."""
     corpus: Corpus = ([["a", "b"]] * 40, [number % 3 for number in range(40)])

@@ -22,18 +22,15 @@ TEXTS = [f"boat {number % 3} word{number}" for number in range(12)]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a sharded index of three shards."""
     BM25Index.build(TEXTS, tmp_path / "it", shards=3)
     return tmp_path / "it"
 
 
 def commit(folder: Path) -> Path:
-    """Return the folder of the first commit."""
     return folder / "commit-1"
 
 
 def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change the body of a manifest, and its checksum with it."""
     outer = json.loads(path.read_text(encoding="utf-8"))
     change(outer["body"])
     outer["checksum"] = zlib.crc32(_canonical(outer["body"]))
@@ -41,14 +38,12 @@ def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 
 def flip(path: Path, position: int) -> None:
-    """Change one bit of a file."""
     data = bytearray(path.read_bytes())
     data[position] ^= 1
     path.write_bytes(data)
 
 
 def segment(folder: Path, shard: int) -> Path:
-    """Return the one segment file of a shard."""
     (path,) = (commit(folder) / f"shard-{shard:04d}").glob("segment-*.bin")
     return path
 

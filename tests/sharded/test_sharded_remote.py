@@ -32,7 +32,6 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 
 
 def upload(folder: Path) -> None:
-    """Make the store hold what a folder holds."""
     MemoryFileSystem.store.clear()
     for path in folder.rglob("*"):
         if path.is_file():
@@ -55,7 +54,6 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def change(folder: Path) -> None:
-    """Commit a change to the last shard, and upload it."""
     with BM25Index.open(folder, mode="w") as writer:
         writer.add(["cats and one more dog"], ids=["new"])
     upload(folder)

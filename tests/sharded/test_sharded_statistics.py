@@ -41,7 +41,6 @@ def local(documents: list[list[str]], deleted: int = 0) -> LocalStatistics:
 
 
 def shown(statistics: Statistics) -> dict[str, int]:
-    """Return the frequency of each term."""
     column = [text_of(bytes(term or b"")) for term in statistics.terms.column]
     return dict(zip(column, statistics.frequencies.tolist(), strict=True))
 

@@ -23,18 +23,15 @@ TEXTS = [f"boat {number % 3} sea word{number}" for number in range(12)]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a sharded index of three shards."""
     BM25Index.build(TEXTS, tmp_path / "it", shards=3)
     return tmp_path / "it"
 
 
 def sizes(folder: Path) -> list[int]:
-    """Return how many documents each shard has."""
     return [shard.documents for shard in read_sharded(str(folder)).shards]
 
 
 def shown(index: BM25Index) -> Any:
-    """Return documents, and scores that depend on each of them."""
     return index.get(index.ids()), bits(index.search("boat 1 sea", 99))
 
 
@@ -257,21 +254,11 @@ def test_a_writer_may_commit_again_after_a_failure(
 # -- what a sharded index is not -----------------------------------------------------------------
 
 
-def test_readers_views_and_shards_refuse_writes(folder: Path) -> None:
-    reader = BM25Index.open(folder)
-    for index in (reader, reader.tune(b=0.1), reader.snapshot(), open_shard(folder, 0).searcher):
-        for write in (
-            lambda index=index: index.add(["a"]),
-            lambda index=index: index.delete(["0"]),
-            lambda index=index: index.update_metadata(["0"], [{}]),
-            lambda index=index: index.compact(),
-        ):
-            with pytest.raises(ReadOnlyError):
-                write()
-        with pytest.raises(ReadOnlyError):
-            index.commit()
+def test_a_shard_refuses_writes_and_a_snapshot_to_be_refreshed(folder: Path) -> None:
+    with pytest.raises(ReadOnlyError):
+        open_shard(folder, 0).searcher.add(["a"])
     with pytest.raises(StorageError, match="refresh needs an index opened with mode='r'"):
-        reader.snapshot().refresh()
+        BM25Index.open(folder).snapshot().refresh()
 
 
 def test_copies_and_saved_indexes_are_plain(folder: Path, tmp_path: Path) -> None:

@@ -31,7 +31,6 @@ copied = pytest.mark.parametrize("duplicate", COPIES.values(), ids=COPIES)
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Save a thousand documents."""
     texts = [f"red boat {number}" for number in range(1000)]
     BM25Index.from_texts(texts, k1=0.9).save(tmp_path / "index", extra={"mine": 1})
     return tmp_path / "index"

@@ -35,7 +35,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return all files of a folder."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
@@ -110,7 +109,6 @@ def test_a_damaged_manifest_is_no_reason_to_delete_the_segments(
 
 
 def in_time(work: Callable[[], object]) -> BaseException | None:
-    """Call something that may hang; return what it raised."""
     caught: list[BaseException] = []
 
     def run() -> None:
@@ -127,14 +125,12 @@ def in_time(work: Callable[[], object]) -> BaseException | None:
 
 
 def make_pipe(path: Path) -> None:
-    """Make a pipe that nobody writes to."""
     if not hasattr(os, "mkfifo"):
         pytest.skip("this platform has no named pipes")
     os.mkfifo(path)
 
 
 def make_endless(path: Path) -> None:
-    """Link to a device that never ends."""
     if not Path("/dev/zero").exists():
         pytest.skip("this platform has no /dev/zero")
     path.symlink_to("/dev/zero")
@@ -188,7 +184,6 @@ def test_a_writer_knows_its_folder_wherever_the_process_goes(
 
 
 def interrupt_after_replacing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Interrupt the process right after it replaced a file."""
     replace = os.replace
 
     def interrupted(path: str, target: str) -> None:

@@ -47,7 +47,6 @@ OF_FIELDS = re.compile(r"text_fields|code|lengths")
 
 
 def use(folder: Path) -> None:
-    """Call everything on an index that may refuse any of it."""
     opened = BM25Index.open(folder)
     asks: list[Callable[[], object]] = [
         lambda: [opened.search(query, k=50) for query in QUERIES],
@@ -103,7 +102,6 @@ def forgeries(values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
 
 @pytest.fixture
 def forge(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, str, np.ndarray], None]:
-    """Save an index with one array replaced."""
     write = segment_files.write_arrays
 
     def save(folder: Path, name: str, values: np.ndarray, fields: bool = False) -> None:
@@ -119,7 +117,6 @@ def forge(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, str, np.ndarray], 
 
 @cache
 def arrays_of_an_index(fields: bool = False) -> dict[str, np.ndarray]:
-    """Collect every array of a segment file."""
     found: dict[str, np.ndarray] = {}
     with pytest.MonkeyPatch.context() as patch:
         write = segment_files.write_arrays

@@ -19,7 +19,6 @@ needs_links = pytest.mark.skipif(os.name == "nt", reason="links need a privilege
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Save an index of sixty documents after a few changes."""
     folder = tmp_path_factory.mktemp("hostile") / "index"
     index = BM25Index.from_texts(
         [f"red boat word{number % 9} " * (1 + number % 5) for number in range(60)],
@@ -36,17 +35,14 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def broken(saved: Path, tmp_path: Path) -> Path:
-    """Make a copy to break."""
     return Path(shutil.copytree(saved, tmp_path / "broken"))
 
 
 def files(folder: Path) -> list[Path]:
-    """Return all files in a fixed order."""
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def everything(index: BM25Index) -> tuple[object, ...]:
-    """Return everything that an index answers."""
     return (
         index.ids(),
         index.get(index.ids()),
@@ -80,7 +76,6 @@ def holds_or_refuses(folder: Path, expected: tuple[object, ...], what: str) -> b
 
 
 def damaged(path: Path, generator: np.random.Generator) -> Iterator[tuple[str, bytes]]:
-    """Change a file's bytes in a dozen ways."""
     good = path.read_bytes()
     size = len(good)
     if size:
@@ -169,13 +164,11 @@ def test_a_save_that_fails_leaves_the_folder_as_it_was(
 
 
 def link(place: Path, target: Path) -> None:
-    """Replace what is there with a link."""
     place.unlink(missing_ok=True)
     place.symlink_to(target)
 
 
 def make_folder(place: Path) -> None:
-    """Replace what is there with a folder."""
     place.unlink(missing_ok=True)
     place.mkdir()
 

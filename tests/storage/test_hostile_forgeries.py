@@ -71,7 +71,6 @@ def string(name: str, place: int, value: bytes | None) -> Callable[[Piece], None
 
 
 def terms_of(piece: Piece) -> list[bytes]:
-    """Return the terms of a segment."""
     return [
         term or b"" for term in strings(piece.segment, "terms", len(piece.segment["terms.keys"]))
     ]
@@ -158,12 +157,10 @@ def new_metadata(data: bytes) -> Callable[[Piece], None]:
 
 
 def weight(place: int, value: float) -> Callable[[Piece], None]:
-    """Return a function that replaces a weight of a vector."""
     return replace("vectors.code_weight", place, int(np.float32(value).view(np.uint32)))
 
 
 def other_bounds(piece: Piece) -> None:
-    """Forge bounds that all weights are within."""
     piece.segment["vectors.bounds"] = np.array([-8, 8], np.float32).view(np.uint32)
 
 

@@ -52,7 +52,6 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 @pytest.fixture
 def committed(tmp_path: Path) -> Path:
-    """Save an index with changes on top of its segment."""
     thirty_documents().save(tmp_path / "index")
     with BM25Index.open(tmp_path / "index", mode="w") as writer:
         writer.delete(["3"])

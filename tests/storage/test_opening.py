@@ -19,7 +19,6 @@ def split(text: str) -> list[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Name a folder that does not exist, nor does its parent."""
     return tmp_path / "new" / "index"
 
 

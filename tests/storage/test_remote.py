@@ -37,7 +37,6 @@ SECRET = "jK8-very-secret"
 
 @pytest.fixture(autouse=True)
 def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[MemoryFileSystem]:
-    """Give an empty store and an empty cache."""
     monkeypatch.setenv("BM25RAG_CACHE", str(tmp_path / "cache"))
     files = MemoryFileSystem()
     files.store.clear()
@@ -56,7 +55,6 @@ def segment_of(store: MemoryFileSystem) -> str:
 
 
 def put(store: MemoryFileSystem, folder: Path) -> None:
-    """Upload a folder as it is."""
     for path in folder.iterdir():
         store.pipe_file(f"/store/index/{path.name}", path.read_bytes())
 
@@ -332,7 +330,6 @@ def test_what_is_no_manifest_is_refused(
 
 
 def before_next(monkeypatch: pytest.MonkeyPatch, method: str, act: Callable[[], object]) -> None:
-    """Do something before the next call of a method, once."""
     real = getattr(MemoryFileSystem, method)
 
     def acting(self: Any, *arguments: Any, **options: Any) -> Any:

@@ -57,13 +57,11 @@ def test_what_is_not_saved_is_not_kept_for_the_next_time(tmp_path: Path) -> None
 
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> BM25Index:
-    """Return an index so large that a write does not merge it."""
     monkeypatch.setattr("bm25rag.merging.policy.LEAST", 0)
     return BM25Index.from_texts(f"word{n} filler" for n in range(1000))
 
 
 def segments(folder: Path) -> dict[str, int]:
-    """Return the segment files and when they were written."""
     return {path.name: path.stat().st_mtime_ns for path in folder.glob("segment-*.bin")}
 
 

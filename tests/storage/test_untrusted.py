@@ -20,7 +20,6 @@ ENDLESS = r"(?:a+)+$"
 
 
 def saved(folder: Path, **settings: Any) -> Path:
-    """Save an index with an analyzer of these settings."""
     BM25Index.from_texts(["red boat", "blue sea"], analyzer=Analyzer(**settings)).save(folder)
     return folder
 
@@ -70,7 +69,6 @@ def test_damage_is_found_before_anything_is_searched(tmp_path: Path) -> None:
 
 
 def forge(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change the body of a manifest and fix its checksum."""
     manifest = folder / "manifest.json"
     outer = json.loads(manifest.read_text("utf-8"))
     change(outer["body"])

@@ -23,8 +23,8 @@ _MOST_SHOWN = 100_000
 _LONGEST_QUERY = 10_000
 # Characters of all hits of a call together in which the best parts are looked for.
 _MOST_SEARCHED = 1_000_000
-# Seconds that a write waits for another writer, and that phrases are looked for in texts.
-_PATIENCE = 5.0
+# Seconds that phrases are looked for in texts.
+_LOOKING = 5.0
 # Documents whose metadata are looked at for the names of fields, and how many are named.
 _SAMPLE, _FIELDS = 100, 30
 _PLAIN_NAME = re.compile(r"[\w.-]{1,40}")
@@ -74,6 +74,8 @@ class IndexTools:
         Whether to offer ``add`` and ``delete``.
     about
         What the index holds, for the description of ``search``.
+    patience
+        How many seconds a write waits for another writer.
     """
 
     def __init__(
@@ -82,8 +84,10 @@ class IndexTools:
         untrusted: bool = False,
         write: bool = False,
         about: str | None = None,
+        patience: float = 5.0,
     ) -> None:
         self._path, self._untrusted, self._write = path, untrusted, write
+        self._patience = patience
         self._about = f"{about.strip().rstrip('.')}. " if about else ""
         self._index = BM25Index.open(path, untrusted=untrusted)
 
@@ -300,7 +304,8 @@ class IndexTools:
 
     def _writer(self) -> BM25Index:
         """Open the index for one commit, so that others may write in between."""
-        return BM25Index.open(self._path, mode="w", untrusted=self._untrusted, timeout=_PATIENCE)
+        options: dict[str, Any] = {"untrusted": self._untrusted, "timeout": self._patience}
+        return BM25Index.open(self._path, mode="w", **options)
 
     # --- what the index holds -------------------------------------------------------
 
@@ -366,7 +371,7 @@ def _question(query: object, must: object, must_not: object, phrases: object) ->
     parts: dict[str, Any] = {
         name: _parts(name, value) for name, value in given.items() if value is not None
     }
-    return Query(_query(query), timeout=_PATIENCE, **parts)
+    return Query(_query(query), timeout=_LOOKING, **parts)
 
 
 def _parts(name: str, value: Any) -> list[str]:

@@ -15,7 +15,6 @@ from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 
 @pytest.fixture(params=["memory", "folder"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> BM25DocumentStore:
-    """Make an empty store, in memory and in a folder."""
     return BM25DocumentStore(tmp_path / "index" if request.param == "folder" else None)
 
 

@@ -25,7 +25,6 @@ def join(documents: list[Document]) -> str:
 
 @pytest.fixture
 def tool() -> ComponentTool:
-    """Return a tool over two documents."""
     store = BM25DocumentStore()
     store.write_documents(
         [

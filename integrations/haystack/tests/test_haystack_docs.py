@@ -39,7 +39,6 @@ QUERIES_IN_OTHER_SCRIPTS = [
 
 
 def run_page(page: Path) -> dict[str, Any]:
-    """Run the code of a page, and return its names."""
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     assert blocks
     names: dict[str, Any] = {}

@@ -23,7 +23,6 @@ from bm25rag import Analyzer
 
 
 def dumped(store: BM25DocumentStore) -> dict[str, Any]:
-    """Return a store's settings as they come out of YAML."""
     settings: dict[str, Any] = yaml.safe_load(yaml.safe_dump(store.to_dict()))["init_parameters"]
     return settings
 
@@ -122,7 +121,6 @@ class LoudStore(BM25DocumentStore):
     """A store of a user's own."""
 
     def bm25_retrieval(self, *arguments: Any, **options: Any) -> list[Document]:
-        """Shout."""
         found = super().bm25_retrieval(*arguments, **options)
         return [Document(id=one.id, content=(one.content or "").upper()) for one in found]
 
@@ -153,7 +151,6 @@ def test_a_retriever_whose_store_is_another_is_refused(documents: list[Document]
 
 @pytest.fixture
 def tokenizers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
-    """Make a module of a user's, and return its name."""
     (tmp_path / "my_tokenizers.py").write_text(
         "def split(text):\n    return text.split()\n\n"
         "class Tokenizers:\n    @staticmethod\n    def lines(text):\n"
@@ -201,11 +198,9 @@ class Tokenizer:
     """A callable that cannot be named."""
 
     def __call__(self, text: str) -> list[str]:
-        """Split."""
         return text.split()
 
     def split(self, text: str) -> list[str]:
-        """Split."""
         return text.split()
 
 

@@ -50,7 +50,6 @@ def found(result: dict[str, Any]) -> list[str]:
 
 
 def as_stored(meta: dict[str, Any]) -> dict[str, Any]:
-    """Return meta with tuples as lists."""
     plain: dict[str, Any] = json.loads(json.dumps(meta))
     return plain
 
@@ -265,7 +264,6 @@ class Model:
     def run(
         self, messages: list[ChatMessage], tools: Any = None, **rest: Any
     ) -> dict[str, list[ChatMessage]]:
-        """Reply."""
         if results := messages[-1].tool_call_results:
             return {"replies": [ChatMessage.from_assistant(str(results[0].result))]}
         recent = {"field": "meta.year", "operator": ">=", "value": 2000}

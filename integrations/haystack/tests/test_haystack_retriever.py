@@ -20,6 +20,8 @@ from haystack.errors import FilterError
 from haystack_integrations.components.retrievers.bm25rag import BM25Retriever
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 
+from bm25rag.evaluation import run_of
+
 
 def equals(field: str, value: object) -> dict[str, Any]:
     return {"field": f"meta.{field}", "operator": "==", "value": value}
@@ -224,3 +226,8 @@ def test_it_runs_in_an_asynchronous_pipeline(filled: BM25DocumentStore) -> None:
 def test_an_asynchronous_empty_query_is_an_error(filled: BM25DocumentStore) -> None:
     with pytest.raises(ValueError, match="query must not be empty"):
         asyncio.run(BM25Retriever(filled).run_async(""))
+
+
+def test_it_is_evaluated_as_any_retriever_of_haystack(filled: BM25DocumentStore) -> None:
+    found = BM25Retriever(filled).run("cat")["documents"]
+    assert [*run_of(BM25Retriever(filled), {"1": "cat"}, k=2)["1"]] == [one.id for one in found][:2]

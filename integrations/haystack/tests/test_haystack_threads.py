@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from haystack import Document
-from haystack.document_stores.types import DuplicatePolicy
 from haystack_integrations.components.retrievers.bm25rag import BM25Retriever
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 
@@ -59,16 +57,3 @@ def test_readers_see_whole_writes_while_writers_write(store: BM25DocumentStore) 
             done.set()
         assert all(reader.result() > 0 for reader in readers)
     assert store.count_documents() == 3 * 2 * (ROUNDS // 2 + 1)
-
-
-def test_tasks_may_write_and_search_at_once(store: BM25DocumentStore) -> None:
-    async def work(number: int) -> int:
-        await store.write_documents_async(batch(number), DuplicatePolicy.SKIP)
-        found = await BM25Retriever(store, top_k=1000).run_async("cat")
-        return len(found["documents"])
-
-    async def all_at_once() -> list[int]:
-        return await asyncio.gather(*(work(number) for number in range(20)))
-
-    assert all(count >= 3 and count % 3 == 0 for count in asyncio.run(all_at_once()))
-    assert store.count_documents() == 60

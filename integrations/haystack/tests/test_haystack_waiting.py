@@ -55,7 +55,6 @@ def threads() -> Iterator[ThreadPoolExecutor]:
 def begin_slow_write(
     store: BM25DocumentStore, gate: Gate, threads: ThreadPoolExecutor
 ) -> Future[int]:
-    """Return a write that is under way until the gate is opened."""
     write = threads.submit(store.write_documents, [Document(id="slow", content="slow cat")])
     assert gate.reached.wait(SOON)
     return write

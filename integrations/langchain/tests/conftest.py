@@ -17,7 +17,6 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture
 def documents() -> list[Document]:
-    """Return five documents with ids and metadata."""
     return [
         Document(
             "The cat sat on the mat all day.", id="cat", metadata={"lang": "en", "year": 2020}
@@ -31,18 +30,15 @@ def documents() -> list[Document]:
 
 @pytest.fixture
 def retriever(documents: list[Document]) -> BM25Retriever:
-    """Return a retriever of these documents."""
     return BM25Retriever.from_documents(documents)
 
 
 @pytest.fixture
 def index(retriever: BM25Retriever) -> BM25Index:
-    """Return the index of that retriever."""
     return retriever.index
 
 
 def ids(documents: list[Document]) -> list[str | None]:
-    """Return the ids of documents."""
     return [document.id for document in documents]
 
 

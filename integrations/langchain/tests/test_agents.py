@@ -15,7 +15,6 @@ from pydantic import ValidationError
 
 
 def call(**arguments: Any) -> dict[str, Any]:
-    """Return what a model asks of the tool."""
     return {"type": "tool_call", "id": "1", "name": "animals", "args": arguments}
 
 

@@ -11,7 +11,6 @@ from langchain_core.documents import Document
 
 
 async def test_async_methods_answer_as_their_twins_do(documents: list[Document]) -> None:
-    """With the same keyword arguments."""
     made = await BM25Retriever.afrom_documents(documents, bm25_params={"b": 0.3}, k=2)
     assert (made.index.b, made.k) == (0.3, 2)
     texts = await BM25Retriever.afrom_texts(["Red Fish"], [{}], ["a"], None, str.split, k=1)

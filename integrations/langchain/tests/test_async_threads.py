@@ -28,13 +28,11 @@ class Held:
         self.started, self.released = threading.Event(), threading.Event()
 
     def documents(self) -> Iterator[Document]:
-        """Yield one document, once it is released."""
         self.started.set()
         assert self.released.wait(SECONDS)
         yield Document("An owl hoots.")
 
     async def until_started(self) -> None:
-        """Wait in a thread of the test's own."""
         with ThreadPoolExecutor(1) as pool:
             assert await asyncio.get_running_loop().run_in_executor(pool, self.started.wait, 5)
 

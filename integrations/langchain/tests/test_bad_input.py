@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 from datetime import timedelta
-from decimal import Decimal
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -19,7 +17,7 @@ from langchain_core.messages import HumanMessage
 from pydantic import ValidationError
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.errors import MetadataError, NotAnIndexError
+from bm25rag.errors import MetadataError
 
 
 def frame() -> Any:
@@ -44,6 +42,7 @@ def test_without_a_match_the_answer_is_empty(retriever: BM25Retriever, query: st
         BM25Retriever.from_texts([]),
         BM25Retriever.from_texts([], metadatas=[], ids=[]),
         BM25Retriever.from_texts(["", "the"]),
+        BM25Retriever(),
     ],
 )
 def test_an_empty_corpus_answers_with_an_empty_list(retriever: BM25Retriever) -> None:
@@ -60,21 +59,12 @@ def test_k_documents_at_most(retriever: BM25Retriever, k: Any) -> None:
     assert len(BM25Retriever.from_index(retriever.index, k=k).invoke("cats")) == min(k, 3)
 
 
-@pytest.mark.parametrize("k", [True, 2.0, "2", [2], math.nan])
-def test_k_of_the_wrong_type_names_itself(retriever: BM25Retriever, k: Any) -> None:
-    """In the constructor and per call."""
-    with pytest.raises(TypeError, match=r"^k must be an integer >= 0, got "):
+@pytest.mark.parametrize("k", [True, "2", -1])
+def test_a_wrong_k_names_itself(retriever: BM25Retriever, k: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"^k must be an integer >= 0, got "):
         retriever.invoke("cats", k=k)
-    with pytest.raises(TypeError, match=r"^k must be an integer >= 0, got "):
+    with pytest.raises((TypeError, ValueError), match="k must be an integer >= 0, got "):
         BM25Retriever(k=k)
-
-
-def test_a_negative_k_is_a_value_error(retriever: BM25Retriever) -> None:
-    """And not all documents but one."""
-    with pytest.raises(ValueError, match=r"^k must be an integer >= 0, got -1"):
-        retriever.invoke("cats", k=-1)
-    with pytest.raises(ValueError, match="k must be an integer >= 0, got -1"):
-        BM25Retriever(k=-1)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +73,6 @@ def test_a_negative_k_is_a_value_error(retriever: BM25Retriever) -> None:
 def test_a_bad_min_score_names_itself(
     retriever: BM25Retriever, score: Any, error: type[Exception]
 ) -> None:
-    """In the constructor and per call."""
     with pytest.raises(error, match="min_score must be a number"):
         retriever.invoke("cats", min_score=score)
     with pytest.raises(error, match="min_score must be a number"):
@@ -108,7 +97,6 @@ def test_unknown_arguments_are_refused(retriever: BM25Retriever) -> None:
 
 
 def test_langchains_own_keyword_is_let_through(retriever: BM25Retriever) -> None:
-    """BaseRetriever reads ``verbose`` and passes it on."""
     assert retriever.invoke("cats", verbose=False) == retriever.invoke("cats")
 
 
@@ -133,7 +121,6 @@ def test_a_query_that_is_no_text_is_a_type_error(
 
 @pytest.mark.parametrize("value", [None, 3, b"cat", ["cat"], Document("cat")])
 def test_a_text_that_is_no_string_is_named_by_its_place(value: Any) -> None:
-    """Nothing is indexed then."""
     with pytest.raises(TypeError, match=r"^texts\[1\] must be a str, got "):
         BM25Retriever.from_texts(["a cat", value])
 
@@ -142,7 +129,6 @@ def test_a_text_that_is_no_string_is_named_by_its_place(value: Any) -> None:
 def test_an_element_that_is_no_document_is_named_by_its_place(
     retriever: BM25Retriever, value: Any
 ) -> None:
-    """And leaves the index as it was."""
     for add in (retriever.add_documents, BM25DocumentIndex(index=retriever.index).upsert):
         with pytest.raises(TypeError, match=r"^documents\[1\] must be a LangChain Document, got "):
             add([Document("an owl", id="owl"), value])
@@ -151,7 +137,6 @@ def test_an_element_that_is_no_document_is_named_by_its_place(
 
 @pytest.mark.parametrize("value", ["cat", b"cat", 3, None])
 def test_a_bare_string_is_no_sequence(retriever: BM25Retriever, value: Any) -> None:
-    """It would be taken for its letters."""
     with pytest.raises(TypeError, match=r"^texts must be an iterable of str"):
         BM25Retriever.from_texts(value)
     with pytest.raises(TypeError, match=r"^documents must be an iterable of Document"):
@@ -171,18 +156,8 @@ def test_an_id_that_is_neither_text_nor_number_is_named(id: Any) -> None:
         BM25Retriever.from_texts(["a", "b"], ids=["1", id])
 
 
-def test_numbers_become_ids_as_in_langchains_document() -> None:
-    """The community class takes them too."""
-    given: list[Any] = [1, 2.5, np.int64(3), Decimal(4)]
-    retriever = BM25Retriever.from_texts(["cat"] * 4, ids=given)
-    assert retriever.index.ids() == ["1", "2.5", "3", "4"]
-    documents = [Document("cat", id=each) for each in (1, 2.5)]
-    assert [one.id for one in documents] == retriever.index.ids()[:2]
-
-
 @pytest.mark.parametrize("none", [[], (), np.array([])])
 def test_empty_ids_and_metadatas_count_as_none_at_all(none: Any) -> None:
-    """As in the community class."""
     retriever = BM25Retriever.from_texts(["cat one", "cat two"], none, none)
     assert [one.metadata for one in retriever.invoke("cat")] == [{}, {}]
     assert len(set(retriever.index.ids())) == 2
@@ -190,7 +165,6 @@ def test_empty_ids_and_metadatas_count_as_none_at_all(none: Any) -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_lengths_that_differ_are_a_value_error(count: int) -> None:
-    """The community class dropped texts."""
     got = "more than 2" if count > 2 else f"only {count}"
     with pytest.raises(ValueError, match=f"ids must have one element for each text, got {got}"):
         BM25Retriever.from_texts(["a", "b"], ids=(str(n) for n in range(count)))
@@ -213,7 +187,6 @@ def test_what_would_yield_its_keys_is_refused(retriever: BM25Retriever, value: A
 
 @pytest.mark.parametrize("value", ["a", 3, [("a", 1)]])
 def test_metadata_that_are_no_dict_are_named_by_their_place(value: Any) -> None:
-    """In the words of the call."""
     with pytest.raises(TypeError, match=r"^metadatas\[1\] must be a dict or None, got "):
         BM25Retriever.from_texts(["a", "b"], [{}, value])
 
@@ -222,7 +195,6 @@ def test_metadata_that_are_no_dict_are_named_by_their_place(value: Any) -> None:
 def test_metadata_that_cannot_be_stored_names_document_and_key(
     retriever: BM25Retriever, value: Any
 ) -> None:
-    """And nothing of the call is written."""
     bad = Document("an owl", id="bad one", metadata={"fine": 1, "a": {"b": value}})
     good = Document("an owl", id="good")
     index = BM25DocumentIndex(index=retriever.index)
@@ -245,6 +217,7 @@ def test_numbers_find_the_documents_that_they_named() -> None:
     numbers: Any = [1, 2.5, np.int64(3), np.float64(4.5)]
     retriever = BM25Retriever.from_texts(["a cat"] * 4, ids=numbers)
     index: Any = BM25DocumentIndex(index=retriever.index)
+    assert retriever.index.ids()[1] == Document("a cat", id=numbers[1]).id
     assert ids(retriever.get_by_ids(numbers)) == ["1", "2.5", "3", "4.5"] == ids(index.get(numbers))
     assert index.delete([1, "nobody"])["succeeded"] == ["1"]
     assert len(retriever.delete(number for number in numbers)) == 3
@@ -252,18 +225,11 @@ def test_numbers_find_the_documents_that_they_named() -> None:
 
 @pytest.mark.parametrize("bad", [None, True, float("nan"), b"a", ["a"]])
 def test_what_names_no_document_is_refused(retriever: BM25Retriever, bad: Any) -> None:
-    """By its place, and nothing is deleted."""
     index = BM25DocumentIndex(index=retriever.index)
     for call in (retriever.get_by_ids, retriever.delete, index.get, index.delete):
         with pytest.raises(TypeError, match=r"^ids\[1\] must be a str or a number, got "):
             call(["cat", bad])
     assert len(retriever.index) == 5
-
-
-def test_int_keys_are_refused() -> None:
-    """LangChain's metadata may have them, JSON's may not."""
-    with pytest.raises(MetadataError, match=r"'a'.*the key 1 is a int"):
-        BM25Retriever.from_documents([Document("cat", id="a", metadata={1: "one"})])
 
 
 @pytest.mark.parametrize(
@@ -278,7 +244,6 @@ def test_int_keys_are_refused() -> None:
     ],
 )
 def test_unsupported_parameters_say_so(params: dict[str, Any], match: str) -> None:
-    """Each by name."""
     with pytest.raises(ValueError, match=match):
         BM25Retriever.from_texts(["cat"], bm25_params=params)
     with pytest.raises(ValueError, match=match):
@@ -286,7 +251,6 @@ def test_unsupported_parameters_say_so(params: dict[str, Any], match: str) -> No
 
 
 def test_arguments_of_from_texts_are_checked() -> None:
-    """By name."""
     make: Any = BM25Retriever.from_texts
     with pytest.raises(TypeError, match="bm25_params must be a dict"):
         make(["cat"], bm25_params=[1.5])
@@ -313,13 +277,11 @@ async def test_what_preprocess_func_must_return_is_said_in_its_name(returned: An
 
 
 def test_score_key_and_id_key_must_differ() -> None:
-    """One would cover the other."""
     with pytest.raises(ValidationError, match="score_key, id_key and spans_key must differ"):
         BM25Retriever(score_key="x", id_key="x")
 
 
 def test_the_index_must_be_an_index() -> None:
-    """Pydantic says so."""
     with pytest.raises(ValidationError, match="instance of BM25Index"):
         BM25Retriever.from_index(["cat"])  # type: ignore[arg-type]
 
@@ -329,17 +291,3 @@ def test_a_document_without_text_is_an_error_that_names_it() -> None:
     index = BM25Index.from_texts(["a cat"], ids=["1"], store_text=False)
     with pytest.raises(ValueError, match=r"document '1' has no text to return.*store_text"):
         BM25Retriever.from_index(index).invoke("cat")
-
-
-def test_strange_texts_come_back_as_given() -> None:
-    """Lone surrogates, NULs, and a long one."""
-    texts = ["cat \ud800", "cat \x00", "cat " * 100_000]
-    retriever = BM25Retriever.from_texts(texts)
-    assert {found.page_content for found in retriever.invoke("cat")} == set(texts)
-
-
-def test_a_folder_that_is_no_index_says_so(tmp_path: Path) -> None:
-    """Empty or missing."""
-    for path in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(NotAnIndexError):
-            BM25Retriever.open(path)

@@ -27,7 +27,6 @@ TEXTS = [
 
 
 def test_every_argument_of_the_community_class_is_known() -> None:
-    """By the same name and in the same place."""
     for name in ("from_texts", "from_documents"):
         theirs = inspect.signature(getattr(community.BM25Retriever, name)).parameters
         ours = arguments(getattr(BM25Retriever, name))

@@ -53,7 +53,6 @@ def test_an_ensemble_fuses_by_id(documents: list[Document]) -> None:
 
 
 def test_an_ensemble_keeps_equal_texts_apart_by_id() -> None:
-    """Fused by text they would be one document."""
     retriever = BM25Retriever.from_texts(
         ["a cat", "a cat"], [{"n": 1}, {"n": 2}], ["1", "2"], id_key="bm25_id"
     )
@@ -65,7 +64,6 @@ def test_an_ensemble_keeps_equal_texts_apart_by_id() -> None:
 def test_an_ensemble_forwards_neither_k_nor_filter_but_configuration(
     documents: list[Document],
 ) -> None:
-    """As the README says, and what to do instead."""
     lexical = BM25Retriever.from_documents(documents, id_key="id")
     plain = EnsembleRetriever(retrievers=[lexical], id_key="id")
     assert len(in_both_ways(plain, "cats", k=1, filter={"lang": "de"})) == 3
@@ -127,7 +125,6 @@ class Shorten(BaseDocumentCompressor):
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> Sequence[Document]:
-        """Change the documents in place, as some compressors do."""
         for document in documents:
             document.page_content = document.page_content.split()[0]
         return documents
@@ -158,7 +155,6 @@ def test_as_a_tool(retriever: BM25Retriever) -> None:
 
 
 def test_as_a_tool_of_any_runnable(retriever: BM25Retriever) -> None:
-    """``as_tool`` too, with k bound."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # LangChain calls it beta
         tool = retriever.as_tool(name="search", description="Search.")
@@ -181,7 +177,6 @@ def test_a_batch_can_return_its_errors(retriever: BM25Retriever) -> None:
 
 
 def test_in_a_chain(retriever: BM25Retriever) -> None:
-    """LCEL pipes, with assign, map and fallbacks."""
     join = RunnableLambda(lambda found: " | ".join(one.page_content for one in found))
     chain = {"context": retriever.bind(k=1) | join, "question": RunnablePassthrough()}
     answer = RunnablePassthrough() | chain
@@ -235,7 +230,6 @@ def test_a_configurable_index_has_a_schema(retriever: BM25Retriever) -> None:
 
 
 def test_alternatives_and_indexes_can_be_chosen_by_configuration(retriever: BM25Retriever) -> None:
-    """Such as one index for each tenant."""
     other = BM25Retriever.from_texts(["another cat"], ids=["other"])
     chosen = retriever.configurable_fields(index=ConfigurableField(id="tenant"))
     found = chosen.invoke("cats", {"configurable": {"tenant": other.index}})
@@ -245,7 +239,6 @@ def test_alternatives_and_indexes_can_be_chosen_by_configuration(retriever: BM25
 
 
 def test_with_config_and_copies_answer_alike(retriever: BM25Retriever) -> None:
-    """Tags, names, retries and pydantic's copies."""
     expected = retriever.invoke("cats")
     assert retriever.with_config(tags=["x"], run_name="mine").invoke("cats") == expected
     assert retriever.with_retry().invoke("cats") == expected
@@ -253,7 +246,6 @@ def test_with_config_and_copies_answer_alike(retriever: BM25Retriever) -> None:
 
 
 def test_what_is_bound_and_configured_can_be_pickled(retriever: BM25Retriever) -> None:
-    """As process pools do; a filter goes with it."""
     retriever.filter = {"lang": "en"}
     expected = retriever.invoke("cats", k=1)
     for runnable in (
@@ -273,7 +265,6 @@ class Tracer(BaseTracer):
     """Keeps the runs."""
 
     def __init__(self) -> None:
-        """Begin with none."""
         super().__init__()
         self.runs: list[Run] = []
 
@@ -300,7 +291,6 @@ def test_runs_are_traced(retriever: BM25Retriever) -> None:
 
 
 async def test_events_stream_the_question_and_the_documents(retriever: BM25Retriever) -> None:
-    """From within a chain too."""
     chain = RunnablePassthrough() | retriever.bind(k=1)
     events = [event async for event in chain.astream_events("cats", version="v2")]
     (start,) = (one for one in events if one["event"] == "on_retriever_start")
@@ -310,7 +300,6 @@ async def test_events_stream_the_question_and_the_documents(retriever: BM25Retri
 
 
 def test_tags_and_metadata_reach_the_callbacks(documents: list[Document]) -> None:
-    """In the sync and the async way."""
     seen: list[tuple[Any, Any]] = []
 
     class Handler(BaseCallbackHandler):
@@ -323,7 +312,6 @@ def test_tags_and_metadata_reach_the_callbacks(documents: list[Document]) -> Non
 
 
 def test_a_retriever_is_described_without_its_documents(retriever: BM25Retriever) -> None:
-    """What tracing serialises stays small."""
     assert len(str(dumpd(retriever))) < 1000
     assert retriever.get_name() == "BM25Retriever"
     assert retriever.input_schema.model_json_schema()["type"] == "string"

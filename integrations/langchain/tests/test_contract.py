@@ -27,17 +27,14 @@ class TestRetriever(RetrieversIntegrationTests):
 
     @property
     def retriever_constructor(self) -> type[BaseRetriever]:
-        """Return the class under test."""
         return BM25Retriever
 
     @property
     def retriever_constructor_params(self) -> dict[str, Any]:
-        """Return an index of four documents that match."""
         return {"index": BM25Index.from_texts(["a cat", "two cats", "my cat", "cat and dog"])}
 
     @property
     def retriever_query_example(self) -> str:
-        """Return a query."""
         return "cats"
 
 
@@ -46,7 +43,6 @@ class TestDocumentIndexAsRetriever(TestRetriever):
 
     @property
     def retriever_constructor(self) -> type[BaseRetriever]:
-        """Return the class under test."""
         return BM25DocumentIndex
 
 
@@ -55,12 +51,10 @@ class TestHybridRetriever(TestRetriever):
 
     @property
     def retriever_constructor(self) -> type[BaseRetriever]:
-        """Return the class under test."""
         return BM25HybridRetriever
 
     @property
     def retriever_constructor_params(self) -> dict[str, Any]:
-        """Return the same index, beside vectors of the same texts."""
         index = super().retriever_constructor_params["index"]
         store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
         documents = index.get(index.ids())
@@ -73,7 +67,6 @@ class TestDocumentIndex(DocumentIndexerTestSuite):
 
     @pytest.fixture
     def index(self) -> DocumentIndex:
-        """Return an empty index."""
         return BM25DocumentIndex()
 
 
@@ -82,7 +75,6 @@ class TestAsyncDocumentIndex(AsyncDocumentIndexTestSuite):
 
     @pytest.fixture
     def index(self) -> DocumentIndex:
-        """Return an empty index."""
         return BM25DocumentIndex()
 
 
@@ -96,7 +88,6 @@ class TestHybridIndex(DocumentIndexerTestSuite):
 
     @pytest.fixture
     def index(self) -> DocumentIndex:
-        """Return an empty index."""
         return hybrid()
 
 
@@ -105,7 +96,6 @@ class TestAsyncHybridIndex(AsyncDocumentIndexTestSuite):
 
     @pytest.fixture
     def index(self) -> DocumentIndex:
-        """Return an empty index."""
         return hybrid()
 
 

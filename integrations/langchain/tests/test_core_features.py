@@ -76,7 +76,6 @@ def test_a_filter_alone_lists_what_passes_in_document_order(ask: Any, query: str
 
 
 def test_a_filter_alone_has_scores_of_0() -> None:
-    """Where scores are asked for, in every mode."""
     retriever = BM25Retriever.from_documents(MANY, filter={"even": True}, score_key="s", id_key="i")
     first, *_ = retriever.invoke("")
     assert first.metadata == {"even": True, "s": 0.0, "i": "0"}
@@ -113,7 +112,6 @@ def test_a_question_is_expanded(ask: Any) -> None:
 
 
 def test_they_are_fields_too() -> None:
-    """Which can be configured."""
     fields = BM25Retriever.from_texts(["kitten whiskers", "whiskers"], correct=True, expand=True)
     assert len(fields.invoke("kiten")) == 2
     assert fields.invoke("kiten", correct=False) == []
@@ -122,8 +120,6 @@ def test_they_are_fields_too() -> None:
 
 
 def test_what_needs_bm25_alone_says_so() -> None:
-    """And changes no other mode in silence."""
-
     class Encoder:
         def embed_query(self, text: str) -> dict[str, float]:
             return {"x": 1.0}
@@ -190,7 +186,6 @@ def test_a_strict_filter_is_strict_beside_a_callable(ask: Any) -> None:
 
 @pytest.mark.parametrize("cls", [BM25Retriever, BM25DocumentIndex, BM25VectorStore])
 async def test_deleting_by_filter_updating_and_duplicates(cls: Any) -> None:
-    """At once and awaited."""
     store = cls(index=BM25Retriever.from_documents(MANY).index)
     store.delete(filter={"even": True})
     await store.adelete(["1", "3"], filter=lambda one: one.id == "3")
@@ -259,7 +254,6 @@ async def test_async_iterables_are_taken_by_all_that_add() -> None:
 
 
 async def test_async_iterables_are_read_a_few_at_a_time() -> None:
-    """They are never all in memory at once."""
     alive: list[int] = []
 
     async def pages() -> AsyncIterator[Document]:
@@ -327,7 +321,6 @@ def test_a_store_says_where_fetch_k_belongs() -> None:
 
 
 def test_metadata_of_documents_without_ids_are_named_by_their_row() -> None:
-    """And not by a UUID that the caller has never seen."""
     bad = Document("a", metadata={"x": object()})
     beside = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
     for call in (

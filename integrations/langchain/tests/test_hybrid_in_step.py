@@ -74,7 +74,6 @@ BEFORE = {"a": ("a cat a", "a"), "b": ("a cat b", "b")}
 
 
 def change(writer: BM25HybridRetriever) -> None:
-    """Add, replace, delete, and change metadata."""
     writer.add_documents([C, Document("a new cat", id="a")])
     writer.delete(["b"])
     writer.update_metadata(["c"], [{"n": 9}])
@@ -131,7 +130,6 @@ async def test_what_is_rolled_back_is_undone_in_both(
 
 
 def test_closing_without_a_commit_undoes_and_says_so(folder: Path, store: Store) -> None:
-    """In both."""
     writer = BM25HybridRetriever.open(folder, mode="w", vector_store=store)
     change(writer)
     with pytest.warns(UncommittedWarning, match=r"call commit\(\)"):
@@ -158,8 +156,6 @@ def test_what_was_committed_stays(folder: Path, store: Store) -> None:
 def test_a_commit_that_fails_undoes_both(
     folder: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As when the disk is full."""
-
     def write() -> None:
         with BM25HybridRetriever.open(folder, mode="w", vector_store=store) as writer:
             change(writer)
@@ -180,7 +176,6 @@ def full(*_: Any) -> Any:
 def test_a_vector_store_that_cannot_go_back_is_named_and_align_does_it_later(
     folder: Path, store: Store
 ) -> None:
-    """The index goes back, and its folder is free."""
     writer = BM25HybridRetriever.open(folder, mode="w", vector_store=store)
     change(writer)
     store.fails = True
@@ -224,7 +219,6 @@ async def test_after_a_crash_align_makes_the_vector_store_hold_what_the_index_ho
 
 
 def test_an_index_in_memory_is_left_alone(store: Store) -> None:
-    """There is no commit to go back to."""
     with BM25HybridRetriever.from_documents([A, B], store) as hybrid:
         hybrid.delete(["b"])
     assert set(held(store)) == {"a"}
@@ -235,7 +229,6 @@ def test_an_index_in_memory_is_left_alone(store: Store) -> None:
 
 
 def test_many_documents_are_aligned_in_batches(store: Store) -> None:
-    """And all that are too many are found."""
     hybrid = BM25HybridRetriever(vector_store=store)
     hybrid.index.add([f"text {n}" for n in range(1500)])
     store.add_documents([Document("x", id=f"x{n}") for n in range(6000)])
@@ -261,7 +254,6 @@ async def test_deleting_by_a_filter_reaches_both(folder: Path, store: Store) -> 
 
 
 async def test_what_is_there_already_is_skipped_or_refused(folder: Path, store: Store) -> None:
-    """In both."""
     new = [Document("other", id="a"), C]
     with BM25HybridRetriever.open(folder, mode="w", vector_store=store) as writer:
         with pytest.raises(DuplicateIdError):
@@ -274,7 +266,6 @@ async def test_what_is_there_already_is_skipped_or_refused(folder: Path, store: 
 
 
 async def test_metadata_are_replaced_in_both(folder: Path, store: Store) -> None:
-    """And results show them."""
     with BM25HybridRetriever.open(folder, mode="w", vector_store=store) as writer:
         assert await writer.aupdate_metadata(["a", "nobody"], [{"n": 7}, {}]) == ["a"]
         assert held(store) == {**BEFORE, "a": ("a cat a", 7)}
@@ -287,7 +278,6 @@ async def test_metadata_are_replaced_in_both(folder: Path, store: Store) -> None
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("cleanup", ["full", "incremental", "scoped_full"])
 async def test_the_indexing_api_writes_to_both(store: Store, is_async: bool, cleanup: Any) -> None:
-    """It adds, skips, replaces and deletes."""
     hybrid, records = BM25HybridRetriever(vector_store=store), InMemoryRecordManager("hybrid")
 
     async def run(*texts: str) -> tuple[int, int, int]:
@@ -354,7 +344,6 @@ async def test_pages_are_parts_of_one_ranking(store: Store) -> None:
 
 
 async def test_the_question_is_corrected_and_expanded_for_bm25(store: Store) -> None:
-    """The vector store gets it as it was asked."""
     texts = ["a kitten purrs", "kitten and whiskers purr", "whiskers", "dogs"]
     hybrid = BM25HybridRetriever.from_documents(
         [Document(text, id=text) for text in texts], store, k=9, weights=[1, 0], min_score=0.01
@@ -387,7 +376,6 @@ class AwaitedTracer(AsyncBaseTracer):
 
 @pytest.mark.parametrize("kind", [Tracer, AwaitedTracer])
 async def test_a_trace_has_a_child_run_for_each_side(store: Store, kind: Any) -> None:
-    """With what it found; an error, too."""
     hybrid, tracer = BM25HybridRetriever.from_documents([A, B], store), kind()
     if kind is Tracer:
         hybrid.invoke("cat", {"callbacks": [tracer]})

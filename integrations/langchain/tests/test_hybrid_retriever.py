@@ -25,11 +25,9 @@ class Letters(Embeddings):
     """Embeds a text by its groups of three letters, so that "dreamlike" is near "dreams"."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed texts."""
         return [self.embed_query(text) for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
-        """Embed a text."""
         vector = [0.001] * 64
         for start in range(len(text) - 2):
             vector[zlib.crc32(text[start : start + 3].lower().encode()) % 64] += 1
@@ -38,13 +36,11 @@ class Letters(Embeddings):
 
 @pytest.fixture
 def store() -> InMemoryVectorStore:
-    """Return an empty vector store."""
     return InMemoryVectorStore(Letters())
 
 
 @pytest.fixture
 def hybrid(documents: list[Document], store: InMemoryVectorStore) -> BM25HybridRetriever:
-    """Return a hybrid retriever of the documents of ``conftest``."""
     return BM25HybridRetriever.from_documents(documents, store)
 
 
@@ -61,7 +57,6 @@ def ask(retriever: Any, query: str, **keywords: Any) -> list[Document]:
 def rankings(
     hybrid: BM25HybridRetriever, query: str, filter: Any = None
 ) -> list[list[tuple[str, float]]]:
-    """Return what each part finds, best first."""
     lexical = hybrid.index.search(query, 50, filter)
     passing = hybrid.index.ids(filter)
     dense = hybrid.vector_store.similarity_search_with_score(query, k=100)
@@ -125,14 +120,12 @@ def test_a_filter_can_be_translated(hybrid: BM25HybridRetriever) -> None:
 
 
 def test_other_arguments_reach_the_vector_store(hybrid: BM25HybridRetriever) -> None:
-    """Those of every search."""
     keywords = {"filter": lambda document: document.id == "bird"}
     narrow = hybrid.model_copy(update={"search_kwargs": keywords})
     assert set(ids(ask(narrow, "cats"))) == {"cats", "cat", "dogs", "bird"}
 
 
 def test_bound_and_configured_settings_hold(hybrid: BM25HybridRetriever) -> None:
-    """As LangChain's chains give them."""
     assert ids(ask(hybrid.bind(k=1, filter={"lang": "de"}), "cats")) == ["cats"]
     fields = {"filter": ConfigurableField(id="only"), "weights": ConfigurableField(id="weights")}
     found = hybrid.configurable_fields(**fields).invoke(
@@ -161,13 +154,11 @@ class Longest(BaseDocumentCompressor):
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> Sequence[Document]:
-        """Rank."""
         assert callbacks is not None
         return sorted(documents, key=lambda one: -len(one.page_content))[: self.top_n]
 
 
 def test_a_reranker_gets_all_that_was_fused(hybrid: BM25HybridRetriever) -> None:
-    """Its own limit and k both hold."""
     again = hybrid.model_copy(update={"reranker": Longest()})
     assert ids(ask(again, "dreamlike cats", k=2)) == ["cats", "cat"]
     assert len(ask(again, "dreamlike cats", k=9)) == 3
@@ -227,26 +218,21 @@ class Answering(VectorStore):
         self.answer = answer
 
     def add_texts(self, texts: Any, metadatas: Any = None, **_: Any) -> list[str]:
-        """Store nothing, under ids of its own."""
         return ["mine" for _ in texts]
 
     def delete(self, ids: Any = None, **_: Any) -> bool:
-        """Delete nothing."""
         return False
 
     def similarity_search(self, query: str, k: int = 4, **_: Any) -> list[Document]:
-        """Not asked."""
         raise AssertionError
 
     def similarity_search_with_score(self, *_: Any, **__: Any) -> list[tuple[Document, float]]:
-        """Return or raise the answer."""
         if isinstance(self.answer, BaseException):
             raise self.answer
         return list(self.answer)
 
     @classmethod
     def from_texts(cls, *_: Any, **__: Any) -> Any:
-        """Not made from texts."""
         raise NotImplementedError
 
 
@@ -307,23 +293,19 @@ class Refusing(InMemoryVectorStore):
     """Takes no id twice, and deletes only what it has, as FAISS does."""
 
     def add_documents(self, documents: list[Document], ids: Any = None, **keywords: Any) -> Any:
-        """Add documents of new ids."""
         if self.get_by_ids(ids):
             raise ValueError("ids that already exist")
         return super().add_documents(documents, ids, **keywords)
 
     async def aadd_documents(self, documents: list[Document], ids: Any = None, **_: Any) -> Any:
-        """Add documents of new ids."""
         return self.add_documents(documents, ids)
 
     def delete(self, ids: Any = None, **_: Any) -> None:
-        """Delete documents that are there."""
         if len(self.get_by_ids(ids)) != len(ids):
             raise ValueError("ids that do not exist")
         super().delete(ids)
 
     async def adelete(self, ids: Any = None, **_: Any) -> None:
-        """Delete documents that are there."""
         self.delete(ids)
 
 
@@ -349,7 +331,6 @@ def test_distances_are_understood(hybrid: BM25HybridRetriever) -> None:
 
 
 def test_ids_may_be_in_the_metadata(hybrid: BM25HybridRetriever) -> None:
-    """Where Qdrant's store has them."""
     found = hybrid.vector_store.similarity_search_with_score("dreamlike cats", k=100)
     answer = [(Document("", metadata={"_id": one.id}), score) for one, score in found]
     changed = {"vector_store": Answering(answer), "store_id_key": "_id"}
@@ -376,7 +357,6 @@ def test_ids_may_be_in_the_metadata(hybrid: BM25HybridRetriever) -> None:
 def test_wrong_settings_are_refused_at_once(
     hybrid: BM25HybridRetriever, arguments: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    """Not at the first search."""
     with pytest.raises(error, match=message):
         BM25HybridRetriever(
             **({"index": hybrid.index, "vector_store": hybrid.vector_store} | arguments)
@@ -384,7 +364,6 @@ def test_wrong_settings_are_refused_at_once(
 
 
 def test_wrong_arguments_of_a_call_are_refused(hybrid: BM25HybridRetriever) -> None:
-    """With what it takes."""
     with pytest.raises(TypeError, match="takes k, filter and min_score for each call, got top_k"):
         hybrid.invoke("cats", top_k=1)
     with pytest.raises(ValueError, match="k must be"):

@@ -19,7 +19,6 @@ from langchain_core.indexing import InMemoryRecordManager, aindex, index
 
 
 def page(text: str, source: str) -> Document:
-    """Make a document."""
     return Document(text, metadata={"source": source})
 
 
@@ -29,12 +28,10 @@ THEN = [page("one cat", "a"), page("four birds", "a")]
 
 @pytest.fixture
 def records() -> InMemoryRecordManager:
-    """Return a record manager."""
     return InMemoryRecordManager("bm25")
 
 
 async def run(is_async: bool, *args: Any, **kwargs: Any) -> Any:
-    """Index in the sync or the async way."""
     kwargs |= {"key_encoder": "sha256"}
     return await aindex(*args, **kwargs) if is_async else index(*args, **kwargs)
 
@@ -73,7 +70,6 @@ async def test_force_update_and_duplicates(records: InMemoryRecordManager) -> No
 
 
 def test_a_document_index_and_a_retriever_share_one_index(retriever: BM25Retriever) -> None:
-    """What one writes the other finds."""
     store = BM25DocumentIndex(index=retriever.index, k=retriever.k)
     store.upsert([Document("an owl", id="owl")])
     assert retriever.invoke("owl") == store.invoke("owl") != []
@@ -81,7 +77,6 @@ def test_a_document_index_and_a_retriever_share_one_index(retriever: BM25Retriev
 
 
 def test_a_document_index_searches_as_the_retriever_does(retriever: BM25Retriever) -> None:
-    """With the same keywords."""
     store = BM25DocumentIndex.from_index(retriever.index, min_score=0.0)
     assert store.invoke("cats", k=1, filter={"lang": "en"}) == retriever.invoke(
         "cats", k=1, filter={"lang": "en"}
@@ -89,7 +84,6 @@ def test_a_document_index_searches_as_the_retriever_does(retriever: BM25Retrieve
 
 
 def test_a_saved_document_index_opens_again(tmp_path: Any) -> None:
-    """As a document index or as a retriever."""
     store = BM25DocumentIndex()
     store.upsert([Document("an owl", id="owl", metadata={"n": 1})])
     store.save(tmp_path)
@@ -98,7 +92,6 @@ def test_a_saved_document_index_opens_again(tmp_path: Any) -> None:
 
 
 def test_delete_reports_each_document_once(retriever: BM25Retriever) -> None:
-    """A missing id is not a failure."""
     store = BM25DocumentIndex(index=retriever.index)
     assert store.delete(["cat", "nobody", "cat"]) == {
         "succeeded": ["cat"],
@@ -147,13 +140,11 @@ os._exit(0)
 
 
 def align(store: BM25DocumentIndex, records: Any) -> None:
-    """Call the method, in the way of its caller."""
     store.align(records)
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[SQLRecordManager]:
-    """Return a record manager on disk."""
     records = SQLRecordManager("bm25", db_url=f"sqlite:///{tmp_path / 'records.db'}")
     records.create_schema()
     yield records
@@ -189,7 +180,6 @@ def test_after_a_crash_before_the_commit_nothing_is_skipped(
 def test_without_that_a_lost_document_would_be_skipped_for_ever(
     tmp_path: Path, database: SQLRecordManager
 ) -> None:
-    """As the README warns."""
     die(tmp_path, "before", "one cat")
     with BM25DocumentIndex.open(tmp_path / "saved", mode="w") as store:
         result = index([Document("one cat")], database, store, key_encoder="sha256")
@@ -219,7 +209,6 @@ def test_what_is_lost_is_forgotten_in_statements_that_databases_take() -> None:
 
 
 def test_keywords_that_mean_nothing_are_refused() -> None:
-    """And not swallowed."""
     store = BM25DocumentIndex()
     for call in (
         lambda: store.upsert([], batch_size=1),
@@ -231,7 +220,6 @@ def test_keywords_that_mean_nothing_are_refused() -> None:
 
 
 def test_bad_ids_are_refused() -> None:
-    """A bare string is not a list of ids."""
     store: Any = BM25DocumentIndex()
     for call in (store.get, store.delete):
         with pytest.raises(TypeError, match=r"^ids must be an iterable"):

@@ -100,7 +100,6 @@ def test_the_headings_of_splitters_come_back_as_given() -> None:
 
 @pytest.fixture
 def loaders() -> Any:
-    """Return langchain-community's loaders."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it announces its end
         return pytest.importorskip("langchain_community.document_loaders")
@@ -135,7 +134,6 @@ def test_a_data_frame_with_gaps_is_indexed(loaders: Any) -> None:
 
 
 def test_csv_and_json_loaders_are_indexed(loaders: Any, tmp_path: Path) -> None:
-    """With their rows, sources and nested values."""
     (tmp_path / "pets.csv").write_text("name,price\ncat,1.5\ndog,\n")
     (tmp_path / "pets.json").write_text(json.dumps([{"text": "a cat", "tags": ["pet", None]}]))
     table = loaders.CSVLoader(str(tmp_path / "pets.csv"), metadata_columns=["price"]).load()

@@ -88,7 +88,6 @@ def required(method: Any) -> list[Any]:
 
 
 def test_the_pairs_are_found() -> None:
-    """Or the next test would say nothing."""
     names = {name for cls, _, name in ALL if cls is BM25VectorStore}
     assert names >= {"asimilarity_search", "aadd_texts", "adelete", "asearch", "afrom_texts"}
     assert names >= {"amax_marginal_relevance_search_by_vector", "aget_by_ids", "acommit"}
@@ -101,8 +100,6 @@ def test_the_pairs_are_found() -> None:
 async def test_an_awaited_method_calls_what_a_subclass_overrides(
     cls: Any, name: str, awaited: str
 ) -> None:
-    """Every one, of a class and of an object."""
-
     def method(*_args: Any, **_kwargs: Any) -> Any:
         raise CalledError
 
@@ -148,7 +145,6 @@ class Scoped(BM25VectorStore):
     """Finds documents of one tenant alone, by the one method that all searches go through."""
 
     def similarity_search_with_score(self, query: Any, k: int = 4, **kwargs: Any) -> Any:
-        """Search under the tenant's filter."""
         return super().similarity_search_with_score(query, k, **kwargs | {"filter": {"red"}})
 
 
@@ -156,7 +152,6 @@ class Plain(BM25VectorStore):
     """Does the same in ``similarity_search``, as LangChain's documentation overrides it."""
 
     def similarity_search(self, query: Any, k: int = 4, **kwargs: Any) -> list[Document]:
-        """Search under the tenant's filter."""
         return super().similarity_search(query, k, **kwargs | {"filter": {"tenant": "red"}})
 
 
@@ -196,8 +191,6 @@ async def test_no_way_of_searching_gets_around_a_tenants_filter(cls: Any, mode: 
 
 
 async def test_an_asynchronous_override_alone_holds_too() -> None:
-    """In what calls it, as before."""
-
     class Awaited(BM25VectorStore):
         async def asimilarity_search_with_score(self, query: Any, k: int = 4, **kwargs: Any) -> Any:
             return await super().asimilarity_search_with_score(query, k, **kwargs, filter={"red"})
@@ -208,7 +201,6 @@ async def test_an_asynchronous_override_alone_holds_too() -> None:
 
 
 async def test_who_overrides_both_and_calls_super_is_called_once() -> None:
-    """And a class between is called, too."""
     called: list[str] = []
 
     class Both(BM25VectorStore):

@@ -16,12 +16,12 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from bm25rag import Analyzer, BM25Index
+from bm25rag.evaluation import run_of
 
 # --- making -----------------------------------------------------------------------
 
 
 def test_from_documents_keeps_ids_texts_and_metadata(documents: list[Document]) -> None:
-    """Documents are returned as they were given."""
     retriever = BM25Retriever.from_documents(iter(documents))
     assert retriever.get_by_ids([str(document.id) for document in documents]) == documents
 
@@ -44,7 +44,6 @@ def test_found_documents_are_like_those_that_langchain_makes(documents: list[Doc
 
 
 def test_from_texts_takes_what_the_community_class_takes() -> None:
-    """Its keywords are understood, also by position."""
     keywords = {
         "texts": ["red fish", "blue fish"],
         "metadatas": [{"n": 1}, {"n": 2}],
@@ -63,7 +62,6 @@ def test_from_texts_takes_what_the_community_class_takes() -> None:
 
 
 def test_the_community_class_names_variants_its_own_way() -> None:
-    """``bm25_variant``, its newest field."""
     for name, variant in ((None, "lucene"), ("okapi", "lucene"), ("plus", "bm25+")):
         for made in (
             BM25Retriever.from_texts(["a cat"], bm25_variant=name, bm25_params={"k1": 0.9}),
@@ -92,7 +90,6 @@ def test_of_equal_ids_the_last_document_stays() -> None:
 
 
 def test_iterables_are_read_once_and_may_be_generators() -> None:
-    """Nothing needs a list."""
     retriever = BM25Retriever.from_texts(
         (text for text in ["a cat", "a dog"]),
         metadatas=({"n": n} for n in range(2)),
@@ -102,13 +99,11 @@ def test_iterables_are_read_once_and_may_be_generators() -> None:
 
 
 def test_an_analyzer_speaks_the_language() -> None:
-    """German stems are found if the analyzer is German."""
     retriever = BM25Retriever.from_texts(["viele Häuser"], analyzer=Analyzer("german"))
     assert len(retriever.invoke("Haus")) == 1
 
 
 def test_variants_are_reached_by_bm25_params() -> None:
-    """Whatever BM25Index takes."""
     params = {"variant": "bm25+", "delta": 0.5, "delta_on": "matched"}
     index = BM25Retriever.from_texts(["cat"], bm25_params=params).index
     assert (index.variant, index.delta, index.delta_on) == ("bm25+", 0.5, "matched")
@@ -122,20 +117,10 @@ def test_from_index_shares_the_index(index: BM25Index) -> None:
     assert ids(retriever.invoke("owl")) == ["owl"]
 
 
-def test_a_retriever_may_begin_empty() -> None:
-    """And be filled later."""
-    retriever = BM25Retriever()
-    assert retriever.invoke("cat") == []
-    retriever.add_documents([Document("a cat", id="1")])
-    assert ids(retriever.invoke("cat")) == ["1"]
-    assert BM25Retriever().index is not retriever.index
-
-
 # --- asking -----------------------------------------------------------------------
 
 
 def test_results_equal_what_was_stored(retriever: BM25Retriever, documents: list[Document]) -> None:
-    """With id and metadata, and nothing else."""
     stored = {document.id: document for document in documents}
     found = retriever.invoke("cats")
     assert found == [stored["cats"], stored["dogs"], stored["cat"]]
@@ -155,7 +140,6 @@ def test_results_equal_what_was_stored(retriever: BM25Retriever, documents: list
 def test_score_and_id_stand_in_the_metadata_where_a_key_is_named(
     documents: list[Document], keys: dict[str, str | None], expected: set[str]
 ) -> None:
-    """Plain values, the core's."""
     retriever = BM25Retriever.from_documents(documents, k=1, **keys)
     (found,), (hit,) = retriever.invoke("cats"), retriever.index.search("cats", 1)
     assert found.metadata.keys() == expected
@@ -165,7 +149,6 @@ def test_score_and_id_stand_in_the_metadata_where_a_key_is_named(
 
 
 def test_k_filter_and_min_score_stand_in_the_constructor(documents: list[Document]) -> None:
-    """Each alone."""
     assert ids(BM25Retriever.from_documents(documents, k=1).invoke("cats")) == ["cats"]
     german = BM25Retriever.from_documents(documents, filter={"lang": "de"})
     assert ids(german.invoke("cats")) == ["cats"]
@@ -175,7 +158,6 @@ def test_k_filter_and_min_score_stand_in_the_constructor(documents: list[Documen
 
 
 def test_a_call_has_its_own_k_filter_and_min_score(retriever: BM25Retriever) -> None:
-    """In invoke, batch, bind and stream."""
     assert ids(retriever.invoke("cats", k=1)) == ["cats"]
     assert ids(retriever.invoke("cats", None, filter={"lang": "en"})) == ["dogs", "cat"]
     assert retriever.invoke("cats", min_score=1e9) == []
@@ -193,7 +175,6 @@ def test_none_per_call_means_the_constructors(documents: list[Document]) -> None
 
 
 def test_fields_may_be_set_later(retriever: BM25Retriever) -> None:
-    """As users of the community class do with k."""
     retriever.k = 1
     assert len(retriever.invoke("cats")) == 1
     retriever.k = -1
@@ -202,7 +183,6 @@ def test_fields_may_be_set_later(retriever: BM25Retriever) -> None:
 
 
 def test_edits_of_results_and_sources_never_reach_the_store(documents: list[Document]) -> None:
-    """Neither flat nor nested values are shared."""
     documents[0].metadata["tags"] = ["a"]
     retriever = BM25Retriever.from_documents(documents)
     documents[0].metadata["tags"].append("b")
@@ -218,7 +198,6 @@ def test_edits_of_results_and_sources_never_reach_the_store(documents: list[Docu
 
 
 def test_metadata_of_every_storable_kind_come_back_as_given() -> None:
-    """JSON values, dates and datetimes."""
     metadata = {
         "none": None,
         "flag": True,
@@ -237,7 +216,6 @@ def test_metadata_of_every_storable_kind_come_back_as_given() -> None:
 
 
 def test_add_documents_replaces_by_id_and_returns_an_id_for_each(retriever: BM25Retriever) -> None:
-    """Replaced text is no longer found."""
     added = retriever.add_documents(
         [Document("An owl hoots.", id="cat"), Document("An eagle."), Document("A wren.", id="cat")]
     )
@@ -248,13 +226,11 @@ def test_add_documents_replaces_by_id_and_returns_an_id_for_each(retriever: BM25
 
 
 def test_delete_ignores_unknown_ids_and_counts(retriever: BM25Retriever) -> None:
-    """As the core does."""
     assert retriever.delete(["cat", "nobody", "cat"]) == ["cat"]
     assert retriever.get_by_ids(["cat", "dogs"]) == retriever.get_by_ids(["dogs"])
 
 
 def test_get_by_ids_answers_in_order_without_scores(retriever: BM25Retriever) -> None:
-    """Unknown ids are left out."""
     found = retriever.get_by_ids(["cats", "nobody", "bird"])
     assert ids(found) == ["cats", "bird"]
     assert found[0].metadata == {"lang": "de"}
@@ -274,7 +250,6 @@ def test_results_added_again_change_nothing(
 
 
 def test_a_retriever_can_be_pickled_and_copied(retriever: BM25Retriever) -> None:
-    """By content; a copy is its own."""
     for copy in (pickle.loads(pickle.dumps(retriever)), deepcopy(retriever)):
         assert copy.invoke("cats") == retriever.invoke("cats")
         copy.delete(["cats"])
@@ -285,7 +260,6 @@ def test_a_retriever_can_be_pickled_and_copied(retriever: BM25Retriever) -> None
 
 
 def test_sync_and_async_methods_take_the_same_arguments() -> None:
-    """Signature by signature."""
     for cls in (BM25Retriever, BM25DocumentIndex):
         pairs = [(name, f"a{name}") for name in dir(cls) if hasattr(cls, f"a{name}")]
         pairs.append(("_get_relevant_documents", "_aget_relevant_documents"))
@@ -336,3 +310,7 @@ def test_words_that_match_stand_in_the_metadata_where_a_key_is_named() -> None:
     hybrid = BM25HybridRetriever.from_documents(texts, vectors, spans_key="spans")
     places = {one.id: one.metadata["spans"] for one in hybrid.invoke("cats")}
     assert places == {"a": found.metadata["spans"], "b": []}
+
+
+def test_it_is_evaluated_as_any_retriever_of_langchain(retriever: BM25Retriever) -> None:
+    assert [*run_of(retriever, {"1": "cats"}, k=2)["1"]] == ids(retriever.invoke("cats"))[:2]

@@ -28,7 +28,6 @@ OWL = Document("An owl hoots.", id="owl")
 
 @pytest.fixture
 def folder(retriever: BM25Retriever, tmp_path: Path) -> Path:
-    """Return a folder with a saved index."""
     retriever.save(tmp_path / "saved")
     return tmp_path / "saved"
 
@@ -44,7 +43,6 @@ def test_a_saved_retriever_opens_to_the_same_answers(
 
 
 def test_a_callable_analysis_must_be_given_again(tmp_path: Path) -> None:
-    """Nothing named in a file is ever imported."""
     BM25Retriever.from_texts(["Red Fish"], preprocess_func=str.split).save(tmp_path)
     with pytest.raises(TokenizerRequiredError, match="tokenizer="):
         BM25Retriever.open(tmp_path)
@@ -58,7 +56,6 @@ def test_a_callable_analysis_must_be_given_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cls", [BM25Retriever, BM25DocumentIndex])
 def test_with_commits_at_the_end_and_gives_up_the_lock(folder: Path, cls: Any) -> None:
-    """And gives what was opened."""
     with cls.open(folder, mode="w", k=7) as writer:
         assert (type(writer), writer.k) == (cls, 7)
         BM25Retriever.from_index(writer.index).add_documents([OWL])
@@ -88,7 +85,6 @@ def test_an_error_inside_with_leaves_the_last_commit(folder: Path) -> None:
 
 
 def test_commit_makes_durable_and_close_warns_of_what_it_loses(folder: Path) -> None:
-    """Each as the core's."""
     writer = BM25Retriever.open(folder, mode="w")
     writer.add_documents([OWL])
     writer.commit()
@@ -102,7 +98,6 @@ def test_commit_makes_durable_and_close_warns_of_what_it_loses(folder: Path) -> 
 
 
 def test_a_reader_goes_to_the_last_commit_when_it_is_told_to(folder: Path) -> None:
-    """And not before, whoever searches with it."""
     reader = BM25Retriever.open(folder)
     store = BM25DocumentIndex.from_index(reader.index)
     assert reader.refresh() is False
@@ -114,7 +109,6 @@ def test_a_reader_goes_to_the_last_commit_when_it_is_told_to(folder: Path) -> No
 
 
 def test_what_cannot_commit_or_refresh_says_why(retriever: BM25Retriever, folder: Path) -> None:
-    """An index in memory, a reader, a writer."""
     reader = BM25Retriever.open(folder)
     for one in (retriever, reader):
         with pytest.raises(ReadOnlyError, match=r"mode='[rw]'"):
@@ -134,7 +128,6 @@ def test_what_cannot_commit_or_refresh_says_why(retriever: BM25Retriever, folder
 async def test_saving_and_its_kin_leave_the_event_loop_free(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They wait for the disk in another thread."""
     seen = []
     for name in ("save", "commit", "refresh"):
         done = getattr(BM25Index, name)
@@ -191,7 +184,6 @@ def test_a_folder_that_is_no_index_is_left_alone(tmp_path: Path) -> None:
 def test_other_settings_than_those_of_the_index_are_refused(
     folder: Path, given: dict[str, Any], words: str, mode: Any
 ) -> None:
-    """And not ignored; the same are welcome."""
     with pytest.raises(ValueError, match=words):
         BM25Retriever.open(folder, mode=mode, **given)
     same = {"analyzer": Analyzer(), "bm25_params": {"k1": 1.2, "variant": "lucene"}}

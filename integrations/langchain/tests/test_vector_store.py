@@ -40,7 +40,6 @@ class TestStandard(VectorStoreIntegrationTests):
 
     @pytest.fixture
     def vectorstore(self) -> VectorStore:
-        """Return an empty store."""
         return BM25VectorStore()
 
 
@@ -83,14 +82,12 @@ async def test_what_these_ask_holds_where_documents_share_a_word() -> None:
 
 @pytest.fixture
 def store(index: BM25Index) -> BM25VectorStore:
-    """Return a store of five documents."""
     return BM25VectorStore(index)
 
 
 def test_it_finds_what_the_retriever_finds(
     store: BM25VectorStore, retriever: BM25Retriever
 ) -> None:
-    """They may share an index."""
     expected = retriever.invoke("cats", k=3)
     assert store.similarity_search("cats", k=3) == expected
     found = store.similarity_search_with_score("cats", k=3)
@@ -104,7 +101,6 @@ def test_it_finds_what_the_retriever_finds(
     "filter", [{"lang": "en"}, {"cat", "dogs"}, lambda document: document.metadata["lang"] == "en"]
 )
 async def test_a_filter_holds_for_every_result(store: BM25VectorStore, filter: Any) -> None:
-    """By search_kwargs too, at once and awaited."""
     assert ids(store.similarity_search("cats", filter=filter)) == ["dogs", "cat"]
     asking = store.as_retriever(search_kwargs={"k": 1, "filter": filter, "min_score": 0.1})
     assert ids(asking.invoke("cats")) == ids(await asking.ainvoke("cats")) == ["dogs"]
@@ -147,7 +143,6 @@ async def test_a_filter_holds_for_every_result(store: BM25VectorStore, filter: A
 def test_what_it_cannot_do_is_said(
     store: BM25VectorStore, call: Callable[[Any], Any], error: type[Exception], message: str
 ) -> None:
-    """Nothing is ignored; the store stays as it was."""
     before = store.index.ids()
     with pytest.raises(error, match=message):
         call(store)
@@ -158,7 +153,6 @@ def test_what_it_cannot_do_is_said(
 
 
 async def test_it_is_made_like_other_stores() -> None:
-    """With or without an embedding, which is not used."""
     embedding = DeterministicFakeEmbedding(size=4)
     texts, documents = ["Viele Häuser."], [Document("Viele Häuser.", id="a")]
     german = {"analyzer": Analyzer("german"), "bm25_params": {"k1": 0.9}}
@@ -223,7 +217,6 @@ def test_several_representations_lead_to_one_document() -> None:
 
 
 def test_the_indexing_api_keeps_it_in_step() -> None:
-    """``index()`` adds, skips, replaces and deletes."""
     store, records = BM25VectorStore(), InMemoryRecordManager("bm25")
     records.create_schema()
 
@@ -242,7 +235,6 @@ def test_the_indexing_api_keeps_it_in_step() -> None:
 
 
 def test_a_model_writes_the_filter() -> None:
-    """``SelfQueryRetriever`` by ``BM25Translator``."""
     pytest.importorskip("lark", reason="what LangChain parses structured queries with")
     from langchain_classic.chains.query_constructor.schema import AttributeInfo
     from langchain_classic.retrievers.self_query.base import SelfQueryRetriever
@@ -283,7 +275,6 @@ def test_a_model_writes_the_filter() -> None:
 def test_comparisons_are_translated(
     comparator: Comparator, value: Any, expected: dict[str, Any]
 ) -> None:
-    """The index takes what comes out."""
     one = Comparison(comparator=comparator, attribute="n", value=value)
     filter = one.accept(BM25Translator())
     assert filter == expected
@@ -296,6 +287,5 @@ def test_comparisons_are_translated(
 
 
 def test_what_filters_cannot_say_is_refused() -> None:
-    """LIKE has no one meaning."""
     with pytest.raises(ValueError, match="disallowed"):
         Comparison(comparator=Comparator.LIKE, attribute="n", value="a").accept(BM25Translator())

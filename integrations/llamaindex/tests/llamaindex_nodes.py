@@ -21,7 +21,6 @@ from llama_index.core.schema import (
 
 
 def node(id: str, text: str, source: str | None = None, **metadata: object) -> TextNode:
-    """Return a text node, of a source document if one is named."""
     made = TextNode(id_=id, text=text, metadata=metadata)
     if source is not None:
         made.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=source)

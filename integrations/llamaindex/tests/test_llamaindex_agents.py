@@ -16,7 +16,6 @@ PAGE = Path(__file__).parents[3] / "docs" / "agents.md"
 
 @pytest.fixture
 def tool() -> RetrieverTool:
-    """Return a tool over two nodes."""
     nodes = [
         TextNode(text="A cat sleeps.", id_="cat", metadata={"year": 2021}),
         TextNode(text="Dogs bark.", id_="dogs"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,17 +21,11 @@ def example(
     return rag_examples.Example("llamaindex_rag.py", tmp_path, monkeypatch, capsys)
 
 
-def test_the_example_answers_and_indexes_what_has_changed(example: rag_examples.Example) -> None:
-    rag_examples.check_answers_and_updates(example)
-
-
-def test_a_missing_folder_is_an_error_and_the_index_stays(example: rag_examples.Example) -> None:
-    rag_examples.check_missing_folder(example)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-def test_links_pipes_and_encodings_do_not_stop_the_example(example: rag_examples.Example) -> None:
-    rag_examples.check_odd_files(example)
+@pytest.mark.parametrize("check", rag_examples.OFFLINE, ids=lambda check: check.__name__)
+def test_the_example_does_what_all_do(
+    example: rag_examples.Example, check: Callable[[rag_examples.Example], None]
+) -> None:
+    check(example)
 
 
 def test_models_embed_and_answer(example: rag_examples.Example) -> None:

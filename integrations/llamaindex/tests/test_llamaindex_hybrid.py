@@ -76,7 +76,6 @@ def dense_of(store: BM25VectorStore) -> Dense:
 
 
 def held(store: BM25VectorStore) -> tuple[list[str], list[str]]:
-    """Return the ids that each leg holds."""
     return store.bm25.ids(), list(dense_of(store).data.embedding_dict)
 
 

@@ -203,7 +203,6 @@ def test_a_document_as_object_has_a_text() -> None:
 
 
 def forget_class(folder: Path, name: str) -> None:
-    """Make the nodes of a folder ones of a class that is nowhere."""
     index = BM25Index.open(folder, mode="w")
     documents = index.get(index.ids())
     for document in documents:

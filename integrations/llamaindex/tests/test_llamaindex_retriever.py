@@ -392,31 +392,6 @@ def test_events_fire(nodes: list[TextNode], way: str) -> None:
     assert ids(pair[1].payload["nodes"]) == ["dog", "cat"]
 
 
-def test_many_threads_may_retrieve_while_one_writes(nodes: list[TextNode]) -> None:
-    retriever = BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=100)
-    failures: list[BaseException] = []
-    done = threading.Event()
-
-    def read() -> None:
-        try:
-            while not done.is_set():
-                found = ids(retriever.retrieve("cats"))
-                assert {"cat", "dog"} <= set(found)
-        except BaseException as error:
-            failures.append(error)
-
-    readers = [threading.Thread(target=read) for _ in range(3)]
-    for reader in readers:
-        reader.start()
-    for number in range(30):
-        retriever.add_nodes([node(f"new{number}", f"cats {number}")])
-        retriever.delete_nodes([f"new{number - 5}"])
-    done.set()
-    for reader in readers:
-        reader.join()
-    assert not failures
-
-
 # --- objects ---------------------------------------------------------------------------
 
 

@@ -403,23 +403,6 @@ def test_a_folder_is_written_and_read_by_others(nodes: list[TextNode], tmp_path:
     assert set(ask(reader, "kittens")) == {"cat", "dog"}
 
 
-def test_a_sharded_index_is_searched_like_a_plain_one(
-    nodes: list[TextNode], tmp_path: Path
-) -> None:
-    plain = store_of(nodes)
-    stored = plain.bm25.get(plain.bm25.ids())
-    for document, vector in zip(stored, plain.bm25.vectors.get(plain.bm25.ids()), strict=True):
-        document.vector = vector
-    BM25Index.build(stored, tmp_path / "it", shards=3, analyzer=plain.bm25.analyzer)
-    index = BM25Index.open(tmp_path / "it")
-    sharded = BM25VectorStore(index, sparse_query_fn=encode)
-    for mode in ("sparse", "hybrid"):
-        query = question("A kitten chases cats", mode, filters=where("year", 2000, ">"))
-        assert sharded.query(query) == plain.query(query)
-    with pytest.raises(ValueError, match="'sparse' needs a vector of the query"):
-        BM25VectorStore(index).query(question("cats"))
-
-
 def test_a_pickled_store_has_everything(nodes: list[TextNode]) -> None:
     again = pickle.loads(pickle.dumps(store_of(nodes)))
     assert set(ask(again, "kitten")) == {"cat", "dog"}
@@ -458,15 +441,6 @@ FAULTS: dict[str, tuple[Callable[[list[str]], Any], str]] = {
         lambda texts: ([[1]] * len(texts), [*[[0.5]] * (len(texts) - 1), [math.nan]]),
         r"is wrong: the vector of texts\[(3|0)\]\['1'\] must be a number .*, got nan",
     ),
-    "twice": (
-        lambda texts: ([[1, 1]] * len(texts), [[0.5, 0.5]] * len(texts)),
-        r"of texts\[0\] has the term '1' twice",
-    ),
-    "negative": (
-        lambda texts: [{-1: 0.5}] * len(texts),
-        r"of texts\[0\] must have numbers of terms >= 0",
-    ),
-    "nothing": (lambda texts: [None] * len(texts), r"of texts\[0\] must map terms"),
     "embeddings": (lambda texts: [[0.1, 0.2]] * len(texts), r"of texts\[0\] must map terms"),
     "pinecone, ragged": (
         lambda texts: [{"indices": [1], "values": []}] * len(texts),

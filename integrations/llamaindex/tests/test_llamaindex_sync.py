@@ -35,7 +35,6 @@ def store_of(*nodes: BaseNode) -> SimpleDocumentStore:
 
 
 def reread(docstore: SimpleDocumentStore, folder: Path) -> SimpleDocumentStore:
-    """Return a document store as another process reads it."""
     docstore.persist(str(folder / "docstore.json"))
     return SimpleDocumentStore.from_persist_path(str(folder / "docstore.json"))
 

@@ -29,6 +29,7 @@ from llama_index.retrievers.bm25rag import BM25Retriever
 from llamaindex_nodes import node
 
 from bm25rag import Analyzer, BM25Index
+from bm25rag.evaluation import run_of
 
 PETS = MetadataFilters(filters=[MetadataFilter(key="ref_doc_id", value="pets")])
 
@@ -369,3 +370,8 @@ def test_waiting_writes_keep_neither_searches_nor_others_waiting(nodes: list[Tex
         return found
 
     assert ids(asyncio.run(use())) == ["dog", "cat"]
+
+
+def test_it_is_evaluated_as_any_retriever_of_llama_index(nodes: list[TextNode]) -> None:
+    retriever = BM25Retriever(nodes)
+    assert [*run_of(retriever, {"1": "cats"}, k=1)["1"]] == ids(retriever.retrieve("cats"))[:1]
