@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from time import thread_time
 from typing import Any
@@ -39,7 +40,7 @@ def quality() -> Iterator[list[str]]:
     for name in JUDGED:
         collection = load_beir(COLLECTIONS / name)
         joined = BM25Index()
-        ids = joined.add_documents(collection.documents())
+        ids = joined.add_documents(collection.read())
         index = BM25Index.from_texts(texts(name), ids, fields={"title": 1.0})
 
         def judged(one: BM25Index, of: Any = collection) -> Any:
@@ -67,6 +68,11 @@ def best(tasks: Sequence[Callable[[], Any]], rounds: int) -> list[float]:
     return list(map(min, times))
 
 
+def search_each(index: BM25Index, asked: Sequence[str]) -> None:
+    for query in asked:
+        index.search(query, K)
+
+
 def costs(name: str, most: int) -> Iterator[list[str]]:
     """Yield a row for the joined text and one for fields."""
     given = texts(name)[:most]
@@ -83,8 +89,8 @@ def costs(name: str, most: int) -> Iterator[list[str]]:
         2,
     )
     indexes = made[-2:]
-    single = best([lambda one=one: [one.search(q, K) for q in asked] for one in indexes], 5)
-    batch = best([lambda one=one: one.search_batch(asked, K, threads=1) for one in indexes], 5)
+    single = best([partial(search_each, one, asked) for one in indexes], 5)
+    batch = best([partial(one.search_batch, asked, K, threads=1) for one in indexes], 5)
     tuned = best([lambda: indexes[1].tune(fields={"title": 2.0}).search(asked[0])], 3)
     none = best([lambda: indexes[1].tune(fields={"title": 0.0}).search(asked[0])], 1)
     for place, index in enumerate(indexes):

@@ -31,6 +31,7 @@ _MOST, _VALUE = 1 << 14, 8
 _FETCHED = 1 << 10
 
 _END = object()
+_TEXTS = {str, type(None)}
 _HINT = ": make the index with fields, BM25Index(fields={'title': 3.0}), or take its text out first"
 _OPTIONAL = ("ids", "metadata", "payloads", "vectors")
 
@@ -285,6 +286,12 @@ class _Checked:
         """Check a text; raise ``TypeError`` or ``ValueError``."""
         if self._names is None:
             return _check_text(text, name)
+        if type(text) is dict:  # most are right
+            found = tuple(map(text.get, self._names))
+            if len(text) == len(found) - found.count(None) > 0 and _TEXTS.issuperset(
+                map(type, found)
+            ):
+                return found
         if not isinstance(text, Mapping):
             whole = _check_text(text, name)
             return tuple([whole if key == TEXT else None for key in self._names])
@@ -323,7 +330,7 @@ class _Checked:
 
 
 def _size_of_fields(texts: FieldTexts) -> int:
-    return sum([len(text) for text in texts if text is not None])
+    return sum(map(len, filter(None, texts)))
 
 
 def _check_text(text: object, name: str) -> str | TermList:

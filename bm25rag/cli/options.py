@@ -58,17 +58,22 @@ def together(*options: Callable[[Any], Any]) -> Callable[[_Function], _Function]
     return add
 
 
+def parse_field(value: str) -> dict[str, float]:
+    """Return the weight of a field from ``NAME=WEIGHT``, or 1 for ``NAME``."""
+    name, _, weight = value.rpartition("=")
+    try:
+        return {name: float(weight)} if name else {weight: 1.0}
+    except ValueError as error:
+        message = f"expected NAME=WEIGHT, such as title=3, got {value!r}"
+        raise click.BadParameter(message) from error
+
+
 def _parse_fields(
     context: click.Context, parameter: click.Parameter, value: tuple[str, ...]
 ) -> dict[str, float] | None:
-    fields = {}
+    fields: dict[str, float] = {}
     for one in value:
-        name, _, weight = one.rpartition("=")
-        try:
-            fields[name or weight] = float(weight) if name else 1.0
-        except ValueError as error:
-            message = f"expected NAME=WEIGHT, such as title=3, got {one!r}"
-            raise click.BadParameter(message) from error
+        fields |= parse_field(one)
     return fields or None
 
 

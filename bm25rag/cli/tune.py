@@ -9,7 +9,7 @@ import click
 
 from bm25rag.cli.evaluate import judged_options, parse_measures, print_notes
 from bm25rag.cli.indexing import check_output
-from bm25rag.cli.options import INDEX_PATH, examples, index_argument, usage_errors
+from bm25rag.cli.options import INDEX_PATH, examples, index_argument, parse_field, usage_errors
 from bm25rag.cli.output import to_json
 from bm25rag.cli.terminal import shows_progress, write_result
 from bm25rag.evaluation.files import read_qrels
@@ -51,6 +51,13 @@ from bm25rag.readers import read_queries
     "--b", multiple=True, type=float, default=B, show_default=True, help="To try; repeatable."
 )
 @click.option(
+    "--field",
+    "weights",
+    multiple=True,
+    metavar="NAME=WEIGHT",
+    help="Weight of a field to try; repeatable.",
+)
+@click.option(
     "--analyzers",
     "with_analyzers",
     is_flag=True,
@@ -70,6 +77,7 @@ def tune_command(
     qrels_path: Path,
     measure: str,
     variants: tuple[str, ...],
+    weights: tuple[str, ...],
     with_analyzers: bool,
     output: Path | str | None,
     force: bool,
@@ -88,6 +96,9 @@ def tune_command(
     qrels = read_qrels(qrels_path)
     with usage_errors():
         analyzers = other_analyzers(index.analyzer) if with_analyzers else []
+        fields = [parse_field(one) for one in weights]
+        for one in fields:
+            index.tune(fields=one)
         for value in options["k1"]:
             index.tune(k1=value)
         for value in options["b"]:
@@ -99,6 +110,7 @@ def tune_command(
         measure,
         variants=variants or VARIANTS,
         analyzers=analyzers,
+        fields=fields,
         progress=shows_progress(),
         **options,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -31,19 +32,22 @@ _DEPTH = 1000
 
 
 class Settings(NamedTuple):
-    """The settings that tuning chooses."""
+    """The settings that tuning chooses; ``fields`` are ``None`` if the index has none."""
 
     variant: str
     k1: float
     b: float
     analyzer: Analyzer
+    fields: dict[str, float] | None = None
 
     def __str__(self) -> str:
-        return f"{self.variant}, k1={self.k1:g}, b={self.b:g}, {self.analyzer!r}"
+        weights = "".join(f", {name}={weight:g}" for name, weight in (self.fields or {}).items())
+        return f"{self.variant}, k1={self.k1:g}, b={self.b:g}{weights}, {self.analyzer!r}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return them as JSON values."""
-        return self._asdict() | {"analyzer": self.analyzer.to_dict()}
+        """Return them as JSON values, ``fields`` only if the index has any."""
+        values = self._asdict() | {"analyzer": self.analyzer.to_dict()}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 class Tuned:
@@ -132,6 +136,7 @@ def tune(
     k1: Sequence[float] = K1,
     b: Sequence[float] = B,
     analyzers: Sequence[Analyzer] = (),
+    fields: Sequence[Mapping[str, float]] = (),
     folds: int = 5,
     seed: int = 0,
     progress: bool = False,
@@ -153,6 +158,8 @@ def tune(
     analyzers
         Analyzers to try besides that of the index; ``other_analyzers`` makes some. For each, the
         documents are reindexed in memory from their stored texts.
+    fields
+        Weights of fields to try besides those of the index, as in ``BM25Index.tune``.
     folds
         The number of parts for cross-validation; at most the number of queries.
     seed
@@ -177,8 +184,9 @@ def tune(
     check_count("folds", folds, least=2)
     if len(judged.queries) < 2:
         raise ValueError("tuning needs at least two judged queries, one to choose by, one to test")
-    present = Settings(index.variant, index.k1, index.b, index.analyzer)
-    grid = list(_grid(present, variants, k1, b, analyzers))
+    present = Settings(index.variant, index.k1, index.b, index.analyzer, index.fields)
+    weights = [index.tune(fields=one).fields for one in fields]
+    grid = list(_grid(present, variants, k1, b, analyzers, [present.fields, *weights]))
     evaluator = Evaluator(judged.qrels, measure)
     evaluations = _evaluate_all(index, grid, judged.queries, evaluator, measure, progress)
     values = np.array([one.values(measure) for one in evaluations])
@@ -229,15 +237,17 @@ def _grid(
     k1: Sequence[float],
     b: Sequence[float],
     analyzers: Sequence[Analyzer],
+    fields: Sequence[dict[str, float] | None],
 ) -> Iterator[Settings]:
     """Yield the present settings, then all others once, analyzer by analyzer."""
     yield present
-    for analyzer in (present.analyzer, *analyzers):
+    for analyzer, weights in product((present.analyzer, *analyzers), fields):
         for variant in variants:
             # Parameters that the formula does not have keep their values.
             for k1_value in [present.k1] if variant in ("tfldp", "tfidf") else k1:
                 for b_value in [present.b] if variant == "tfidf" else b:
-                    settings = Settings(variant, float(k1_value), float(b_value), analyzer)
+                    numbers = float(k1_value), float(b_value)
+                    settings = Settings(variant, *numbers, analyzer, weights)
                     if settings != present:
                         yield settings
 
@@ -267,7 +277,8 @@ def _analyzed(index: BM25Index, analyzer: Analyzer) -> BM25Index:
 
 def _under(index: BM25Index, settings: Settings) -> BM25Index:
     variant: Any = settings.variant  # tune checks the name
-    return index.tune(variant=variant, k1=settings.k1, b=settings.b)
+    fields: Any = {} if settings.fields is None else {"fields": settings.fields}
+    return index.tune(variant=variant, k1=settings.k1, b=settings.b, **fields)
 
 
 def _best_mean(values: Float64) -> int:

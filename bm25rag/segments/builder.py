@@ -61,6 +61,8 @@ class SegmentBuilder:
     ) -> None:
         self._encoder = Encoder(analyzer)
         self._names = names
+        # How many tokens are counted together: a posting takes memory for each field meanwhile.
+        self._counted = _COUNTED // len(names or (TEXT,))
         self._other_texts = {name: ColumnBuilder() for name in names or () if name != TEXT}
         self._threads = threads
         self._helpers = Helpers(threads - 1)
@@ -144,7 +146,7 @@ class SegmentBuilder:
         self._total += len(tokens)
         self._tokens.append(tokens)
         self._counts.append(counts)
-        if sum(map(len, self._tokens)) >= _COUNTED or sum(map(len, self._counts)) >= _MOST:
+        if sum(map(len, self._tokens)) >= self._counted or sum(map(len, self._counts)) >= _MOST:
             self._count()
 
     def _count(self) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from bm25rag import Analyzer, BM25Index
 from bm25rag.evaluation import evaluate, load_beir, other_analyzers, run_of, tune
-from bm25rag.evaluation.tuning import cross_validate
+from bm25rag.evaluation.tuning import B, cross_validate
 from support.commands import fails, ok
 from support.environment import collection
 
@@ -45,6 +45,27 @@ def test_a_gain_on_held_out_queries_is_found_told_and_applied() -> None:
     tuned = found.apply(index)
     assert evaluate(run_of(tuned, QUERIES), qrels, "RR@10").mean == {"RR@10": 1.0}
     assert (index.b, tuned.b) == (0.0, 0.75), "the index itself stays as it is"
+
+
+def test_weights_of_fields_are_tried(tmp_path: Path) -> None:
+    texts, qrels = {}, {}
+    for query, word in QUERIES.items():
+        texts[f"text-{query}"] = {"title": "it", "text": f"{word} {word}"}
+        texts[f"title-{query}"] = {"title": word, "text": "about it, in some more words"}
+        qrels[query] = {f"title-{query}": 1}
+    index = BM25Index.from_texts(texts.values(), ids=list(texts), fields={"title": 0.5})
+    weights = [{"title": 1.0}, {"title": 9.0}]
+    found = tune(index, QUERIES, qrels, "RR@10", variants=["lucene"], k1=[1.2], fields=weights)
+    assert found.best.fields == {"title": 9.0, "text": 1.0}
+    assert found.apply(index).fields == found.best.fields
+    assert "title=9, text=1" in str(found)
+    assert len(found.points) == 3 * len(B)
+    index.save(tmp_path / "saved")
+    (tmp_path / "q.tsv").write_text("".join(f"{q}\t{w}\n" for q, w in QUERIES.items()))
+    (tmp_path / "r").write_text("".join(f"{q} 0 title-{q} 1\n" for q in QUERIES))
+    told = ("tune", tmp_path / "saved", "--queries", tmp_path / "q.tsv", "--qrels", tmp_path / "r")
+    assert "title=9" in ok(*told, "--variant", "lucene", "--field", "title=9").stdout
+    fails(2, "there is no field 'body'", *told, "--field", "body=9")
 
 
 def test_a_tuned_index_is_saved_and_written_to_like_any_other(tmp_path: Path) -> None:

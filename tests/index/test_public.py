@@ -112,6 +112,7 @@ def test_adapters_may_import_these_names() -> None:
         "decode_metadata",
         "encode_metadata",
         "end_threads",
+        "in_fields",
         "in_read_thread",
         "in_write_thread",
         "is_url",

@@ -14,6 +14,7 @@ from bm25rag import BM25Index, Document, Query
 from bm25rag.cli.dropped import dropped_words
 from bm25rag.cli.mcp.answers import Answer, part_of, plain, written
 from bm25rag.common.checks import check_count, check_ids, check_sequence
+from bm25rag.common.strings import TEXT
 from bm25rag.documents import in_fields
 from bm25rag.index import OnDuplicate
 
@@ -166,7 +167,10 @@ class IndexTools:
             "properties": {
                 "id": {"type": "string"},
                 "text": {"type": "string"},
-                "metadata": {"type": "object", "description": "Fields for filters; JSON values."},
+                "metadata": {
+                    "type": "object",
+                    "description": f"Fields for filters; JSON values.{self._weighted()}",
+                },
             },
             "required": ["id", "text"],
             "additionalProperties": False,
@@ -312,6 +316,13 @@ class IndexTools:
     def _analysis(self) -> str:
         language = self._index.analyzer.language
         return f"{language}: forms of a word are one" if language else "words as they are"
+
+    def _weighted(self) -> str:
+        if self._untrusted:  # as below
+            return ""
+        names = [name for name in self._index.fields or () if name != TEXT]
+        shown = ", ".join(filter(_PLAIN_NAME.fullmatch, names))
+        return f" Searched like the text: {shown}." if shown else ""
 
     def _described_fields(self) -> str:
         if self._untrusted:  # a stranger's words should not pass for instructions
