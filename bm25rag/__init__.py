@@ -14,6 +14,7 @@ if _typing.TYPE_CHECKING:
     from bm25rag.decay import Decay, Prior
     from bm25rag.search.correction import Correction
     from bm25rag.search.explain import Explanation
+    from bm25rag.search.query import Query
 
 __all__ = [
     "Analyzer",
@@ -25,6 +26,7 @@ __all__ = [
     "Explanation",
     "Hit",
     "Prior",
+    "Query",
 ]
 
 # What few programs name: their modules take a tenth of the import.
@@ -33,6 +35,7 @@ _LATER = {
     "Decay": "bm25rag.decay",
     "Explanation": "bm25rag.search.explain",
     "Prior": "bm25rag.decay",
+    "Query": "bm25rag.search.query",
 }
 
 

@@ -22,6 +22,7 @@
 
     AnalyzerChangedWarning (UserWarning)    stemmer or Unicode tables differ from the index's
     FilterWarning (UserWarning)             a filter can find nothing, and looks misspelt
+    IncompleteWarning (UserWarning)         the timeout of a query was over, matches may be missing
     UncommittedWarning (UserWarning)        changes that were never committed are lost
 
 Wrong types and values of arguments are plain ``TypeError`` and ``ValueError``
@@ -40,6 +41,7 @@ __all__ = [
     "FilterError",
     "FilterWarning",
     "FormatVersionError",
+    "IncompleteWarning",
     "LockedError",
     "MetadataError",
     "MissingDependencyError",
@@ -183,6 +185,10 @@ class AnalyzerChangedWarning(UserWarning):
 
 class FilterWarning(UserWarning):
     """A filter has something like an operator where it can only be a field's name or a value."""
+
+
+class IncompleteWarning(UserWarning):
+    """The timeout of a query was over before all texts that could match were looked at."""
 
 
 class UncommittedWarning(UserWarning):

@@ -10,15 +10,18 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, get_args
 
 from bm25rag.common.checks import check_choice, check_count, check_flag, check_real
+from bm25rag.common.lazy import lazy_property
 from bm25rag.decay import DecayLike
 from bm25rag.documents import Hit, Matcher, matched
-from bm25rag.filters import FilterSpec, parse_filter
+from bm25rag.filters import And, Filter, FilterSpec, parse_filter
 from bm25rag.fusion import FusionMethod, Ranking, check_fusion, fuse
 from bm25rag.index import BM25Index
 from bm25rag.search.finding import check_wanted, page_of
-from bm25rag.search.queries import Query
+from bm25rag.search.queries import QueryLike, RestrictedTerms, terms_of
+from bm25rag.search.query import Query
+from bm25rag.search.restriction import parts_filter
 
-__all__ = ["HybridSearch", "OnUnknown"]
+__all__ = ["HybridSearch", "OnUnknown", "with_parts"]
 
 OnUnknown: TypeAlias = Literal["error", "skip"]
 """What to do with ids that the index does not hold."""
@@ -41,7 +44,7 @@ class HybridSearch:
         The index, of which a snapshot is searched.
     query
         The query for BM25, as in ``BM25Index.search``; the other retriever may have another form
-        of it.
+        of it. What a ``Query`` restricts matches to holds for both, as the filter does.
     k
         How many hits at most, >= 0.
     filter
@@ -92,7 +95,7 @@ class HybridSearch:
     def __init__(
         self,
         index: BM25Index,
-        query: Query,
+        query: QueryLike,
         k: int = 10,
         filter: FilterSpec | None = None,
         *,
@@ -141,14 +144,24 @@ class HybridSearch:
         TypeError, ValueError
             If the query cannot be searched for.
         """
-        query, correct = self._query, self._correct
+        query = self._corrected
         if self._expand:
-            terms = self._snapshot.correct(query, self._filter).terms if correct else query
-            query, correct = self._snapshot.expand(terms, filter=self._filter), False
-        hits = self._snapshot.search(query, self._depth, self._filter, correct=correct)
+            query = self._snapshot.expand(query, filter=self._filter)
+        hits = self._snapshot.search(query, self._depth, self._filter)
         self._matcher = hits[0]._matcher if hits else None
         self._by_words = [(hit.id, hit.score) for hit in hits]
         return self._by_words
+
+    @lazy_property
+    def _corrected(self) -> QueryLike:
+        """The query for BM25, corrected if that was asked for."""
+        if not self._correct:
+            return self._query
+        return self._snapshot.correct(self._query, self._filter).terms
+
+    @lazy_property
+    def _with_parts(self) -> Filter | None:
+        return with_parts(self._snapshot, self._corrected, self._filter)
 
     def take(self, ranking: Ranking) -> bool:
         """Take the other retriever's answer, and say whether it is enough.
@@ -185,9 +198,12 @@ class HybridSearch:
         return False
 
     def _passing(self, ids: list[str]) -> set[str]:
-        if self._filter is None:  # a tenth of the time of reading the documents
+        passing = self._filter
+        if isinstance(self._query, Query):
+            passing = self._with_parts
+        if passing is None:  # a tenth of the time of reading the documents
             return {id for id in ids if id in self._snapshot}
-        return {document.id for document in self._snapshot.get(ids, self._filter)}
+        return {document.id for document in self._snapshot.get(ids, passing)}
 
     def _check_known(self, ids: Sequence[str]) -> None:
         for id in ids:
@@ -233,3 +249,28 @@ class HybridSearch:
             matched(self._matcher, id, score, document.text, document.metadata, document.payload)
             for (id, score), document in zip(fused, documents, strict=True)
         ]
+
+
+def with_parts(index: BM25Index, query: QueryLike, filter: FilterSpec | None) -> Filter | None:
+    """Return a filter that also passes only what a ``Query`` restricts its matches to.
+
+    For what another retriever finds beside BM25.
+
+    Parameters
+    ----------
+    index
+        A snapshot of the index.
+    query, filter
+        As in ``BM25Index.search``.
+
+    Raises
+    ------
+    TypeError, ValueError, FilterError
+        If an argument is wrong.
+    """
+    parsed, snapshot = parse_filter(filter), index._snapshot
+    terms = terms_of(snapshot.analyzer, query)
+    if not isinstance(terms, RestrictedTerms):
+        return parsed
+    parts = parts_filter(snapshot, terms)
+    return parts if parsed is None else And((parsed, parts))

@@ -28,11 +28,19 @@ from bm25rag.search.finding import (
     Wanted,
     check_wanted,
     find,
+    find_both,
     find_one,
     page_of,
     parse_filter,
 )
-from bm25rag.search.queries import Query, Terms, terms_of, terms_of_each, warn_of_texts
+from bm25rag.search.queries import (
+    QueryLike,
+    RestrictedTerms,
+    Terms,
+    terms_of,
+    terms_of_each,
+    warn_of_texts,
+)
 from bm25rag.search.ranking import score_all
 from bm25rag.search.results import BatchResult, batch_result
 from bm25rag.search.snapshot import Snapshot
@@ -51,6 +59,7 @@ if TYPE_CHECKING:
     from bm25rag.fusion import FusionMethod
     from bm25rag.search.correction import Correction
     from bm25rag.search.explain import Explanation
+    from bm25rag.search.query import Query
     from bm25rag.vectors import Vectors
 
 __all__ = ["BM25Index", "Mode", "OnDuplicate"]
@@ -255,7 +264,7 @@ class BM25Index:
 
     def search(
         self,
-        query: Query,
+        query: QueryLike,
         k: int = 10,
         filter: FilterSpec | None = None,
         *,
@@ -271,7 +280,8 @@ class BM25Index:
         Parameters
         ----------
         query
-            A text, a list of strings taken as its terms, or a mapping of terms to weights.
+            A text, a list of strings taken as its terms, a mapping of terms to weights, or a
+            ``Query`` with parts that matches must have, or must not have.
         k
             How many at most, >= 0.
         filter
@@ -303,7 +313,8 @@ class BM25Index:
             If an argument has the wrong type.
         ValueError
             If ``k`` or ``offset`` is negative, ``min_score`` NaN, or a weight NaN, infinite or
-            beyond 1e30.
+            beyond 1e30; if a part of a ``Query`` has no words, or the texts that a phrase must be
+            looked for in are not stored.
         FilterError
             If the filter is malformed.
 
@@ -311,13 +322,16 @@ class BM25Index:
         -----
         UserWarning
             If no term of a list is known and one holds white space: it looks like a text.
+        IncompleteWarning
+            If the ``timeout`` of a ``Query`` was over.
         """
         snapshot = self._live.snapshot
         wanted = check_wanted(snapshot, k, filter, min_score, offset, group, per_group, decay)
         terms, corrections = terms_of(snapshot.analyzer, query), None
         if check_flag("correct", correct):
             (corrected,) = _correct(snapshot, [terms], wanted.filter)
-            terms, corrections = corrected.terms, corrected.corrections
+            terms = terms_of(snapshot.analyzer, corrected.terms)
+            corrections = corrected.corrections
         rows, scores = find_one(snapshot, terms, wanted)
         if not rows and wanted.filter is None:  # or this would tell what rejected documents hold
             warn_of_texts(snapshot, [query], [0])
@@ -325,7 +339,7 @@ class BM25Index:
 
     def search_batch(
         self,
-        queries: Iterable[Query],
+        queries: Iterable[QueryLike],
         k: int = 10,
         filter: FilterSpec | None = None,
         *,
@@ -342,7 +356,7 @@ class BM25Index:
         Parameters
         ----------
         queries
-            Texts, lists of terms, and mappings of terms to weights, in any mixture.
+            Any kinds of queries, in any mixture.
         k, filter, min_score
             As in ``search``.
         threads
@@ -367,14 +381,14 @@ class BM25Index:
         terms, corrections = terms_of_each(snapshot.analyzer, batch), None
         if check_flag("correct", correct):
             corrected = _correct(snapshot, terms, wanted.filter)
-            terms = [one.terms for one in corrected]
+            terms = terms_of_each(snapshot.analyzer, [one.terms for one in corrected])
             corrections = [one.corrections for one in corrected]
         matches = find(snapshot, terms, wanted, workers)
         if wanted.filter is None:  # as in ``search``
             warn_of_texts(snapshot, batch, matches.counts.tolist())
         return batch_result(snapshot, matches, terms, corrections)
 
-    def scores(self, query: Query) -> Float64:
+    def scores(self, query: QueryLike) -> Float64:
         """Score every document, those that do not match too; the shift included.
 
         Parameters
@@ -392,7 +406,7 @@ class BM25Index:
 
     def explain(
         self,
-        query: Query,
+        query: QueryLike,
         id: str,
         filter: FilterSpec | None = None,
         *,
@@ -422,13 +436,13 @@ class BM25Index:
 
     def expand(
         self,
-        query: Query,
+        query: QueryLike,
         filter: FilterSpec | None = None,
         *,
         fb_docs: int = 10,
         fb_terms: int = 20,
         original_query_weight: float = 0.8,
-    ) -> dict[str, float]:
+    ) -> dict[str, float] | Query:
         """Expand a query by terms of the documents that answer it best (RM3).
 
         It helps short questions on collections about one subject, and hurts where words are
@@ -451,7 +465,8 @@ class BM25Index:
         Returns
         -------
         expanded
-            Terms and their weights, the query's own first: a query for ``search``.
+            Terms and their weights, the query's own first: a query for ``search``. Of a
+            ``Query``, one with these in place of its text.
 
         Raises
         ------
@@ -464,9 +479,13 @@ class BM25Index:
         share = check_real("original_query_weight", original_query_weight, 0.0, 1.0)
         wanted = check_wanted(snapshot, check_count("fb_docs", fb_docs), filter, None, 0)
         terms = terms_of(snapshot.analyzer, query)
-        return expand(snapshot, terms, find(snapshot, [terms], wanted, 1), wanted_terms, share)
+        matches = find(snapshot, [terms], wanted, 1)
+        expanded = expand(snapshot, terms, matches, wanted_terms, share)
+        if not isinstance(terms, RestrictedTerms):
+            return expanded
+        return terms.restriction.query.replaced(text=expanded)
 
-    def correct(self, query: Query, filter: FilterSpec | None = None) -> Correction:
+    def correct(self, query: QueryLike, filter: FilterSpec | None = None) -> Correction:
         """Replace terms of a query that no document has by terms that are spelt alike.
 
         The most frequent term that is one edit away replaces an unknown term. If there is none
@@ -505,7 +524,7 @@ class BM25Index:
 
     def search_hybrid(
         self,
-        query: Query,
+        query: QueryLike,
         vector: Vector,
         k: int = 10,
         filter: FilterSpec | None = None,
@@ -528,7 +547,8 @@ class BM25Index:
         vector
             As in ``vectors.search``.
         k, filter
-            As in ``search``; the filter holds for both.
+            As in ``search``; the filter holds for both, and so does what a ``Query`` restricts
+            matches to.
         fetch_k
             How many documents of each ranking are fused, >= 0; at least ``k`` are.
         method, weights, rank_constant
@@ -554,9 +574,8 @@ class BM25Index:
         wanted = check_wanted(snapshot, k, filter, None, offset, group, per_group, decay)
         fetched = Wanted(max(wanted.k, check_count("fetch_k", fetch_k)), wanted.filter)
         terms = terms_of(snapshot.analyzer, query)
-        by_words = find_one(snapshot, terms, fetched)
-        by_vectors = find_one(snapshot.by_vectors, vector_terms(vector), fetched)
-        rankings = [list(zip(map(str, rows), s, strict=True)) for rows, s in (by_words, by_vectors)]
+        found = find_both(snapshot, terms, vector_terms(vector), fetched)
+        rankings = [list(zip(map(str, rows), scores, strict=True)) for rows, scores in found]
         depth = wanted.depth if wanted.shaping is None else 2 * fetched.k
         fused = fuse(rankings, method, weights, depth, rank_constant)
         rows, scores = page_of(wanted, [(int(row), score) for row, score in fused])

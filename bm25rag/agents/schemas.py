@@ -63,8 +63,20 @@ def search_schema(fields: str = "") -> dict[str, Any]:
             " equal texts. k then counts groups."
         ),
         "decay": {"type": "object", "description": _DECAY},
+        **parts_schema(),
         **paging(),
     }
+
+
+def parts_schema() -> dict[str, Any]:
+    """Return the schemas of what documents must have, and must not have."""
+    said = {
+        "must": "Words or groups of words of which a document must have all.",
+        "must_not": "Words or groups of words of which a document must not have all.",
+        "phrases": "Words that a document must have in exactly this order, stop words too.",
+    }
+    texts = {"type": "array", "items": {"type": "string"}, "maxItems": 100}
+    return {name: texts | {"description": description} for name, description in said.items()}
 
 
 def grep_schema(fields: str = "") -> dict[str, Any]:
@@ -98,7 +110,8 @@ def read_schema() -> dict[str, Any]:
 SEARCH = (
     "by their words (BM25) and return the best, best first, with id, source, lines, score and the "
     "part of the text that matches best. A document is found only if it has a word of the query: "
-    "use words that the answer would contain, and synonyms."
+    "use words that the answer would contain, and synonyms. Use must, must_not and phrases only "
+    "where nothing else will do: they leave documents out."
 )
 GREP = (
     "for lines with exactly this string, in document order: for names, codes, error messages and "

@@ -8,11 +8,14 @@ from typing import Any
 from bm25rag.agents import answers
 from bm25rag.agents.answers import Answer, Part
 from bm25rag.agents.cursors import digest, read_cursor, stale, write_cursor
-from bm25rag.common.checks import check_count
+from bm25rag.common.checks import check_count, check_sequence
 from bm25rag.common.sparse import Vector
 from bm25rag.documents import Hit, Snippet
 from bm25rag.filters import And, Filter, FilterSpec, parse_filter
 from bm25rag.index import BM25Index
+from bm25rag.search.queries import QueryLike
+from bm25rag.search.query import Query
+from bm25rag.search.results import BatchResult
 
 MOST_HITS, LONGEST_QUERY = 100, 10_000
 # How far cursors lead, and how many documents of each ranking are fused.
@@ -22,6 +25,9 @@ _LEAST_TEXT = 160
 # Characters of all hits of a call together in which the best parts are looked for.
 _MOST_SEARCHED = 1_000_000
 _NO_TEXT = Snippet("", 0, [])
+# Seconds that phrases are looked for in texts, and what is said where these were over.
+_LOOKING = 5.0
+_INCOMPLETE = "There was no time to look into all texts: other documents may match, too."
 
 
 def search(
@@ -30,6 +36,9 @@ def search(
     k: int = 10,
     filter: dict[str, Any] | None = None,
     *,
+    must: Sequence[str] = (),
+    must_not: Sequence[str] = (),
+    phrases: Sequence[str] = (),
     vector: Vector | None = None,
     budget: int = answers.BUDGET,
     cursor: str | None = None,
@@ -50,6 +59,8 @@ def search(
         How many documents at most, 1 to 100.
     filter
         In bm25rag's language.
+    must, must_not, phrases
+        As in ``Query``, lists of texts; of 10,000 characters together, each.
     vector
         A sparse vector; with a query, both are fused.
     budget
@@ -71,7 +82,10 @@ def search(
         If an argument is wrong.
     """
     room = answers.check_budget(budget) - answers.FRAME
-    _check_query(query, vector)
+    question: str | Query | None = None
+    if query is not None or vector is None or must or must_not or phrases:
+        question = read_question(query, must, must_not, phrases)
+        room -= 0 if isinstance(question, str) else len(_INCOMPLETE) + len('"incomplete":"",')
     wanted = check_count("k", k, least=1)
     if wanted > MOST_HITS:
         message = f"k must be at most {MOST_HITS}; go on with the cursor of the answer"
@@ -79,8 +93,8 @@ def search(
     both = parse_filter(check_filter(filter))
     if within is not None and (own := parse_filter(within)) is not None:
         both = own if both is None else And((own, both))
-    ranking = _Ranking(index.snapshot(), query, vector, both, options or {})
-    asked = digest("search", scope, query, vector, filter)
+    ranking = _Ranking(index.snapshot(), question, vector, both, options or {})
+    asked = digest("search", scope, query, vector, filter, [*must], [*must_not], [*phrases])
     offset, before = 0, ""
     if cursor is not None:
         (offset,), before = read_cursor(cursor, asked, 1)
@@ -91,8 +105,10 @@ def search(
         raise stale()
     parts = _shown(hits[offset:], offset, room, metadata)
     last, total = offset + len(parts), ranking.count(len(hits), offset + wanted)
-    more = write_cursor(asked, (last,), _ids_of(hits[:last])) if last < total else None
-    return answers.make_answer(
+    has_more = total is None or last < total
+    more = write_cursor(asked, (last,), _ids_of(hits[:last])) if has_more else None
+    has = "a word of the query" if type(question) in (str, type(None)) else "all that is asked for"
+    answer = answers.make_answer(
         "hits",
         parts,
         total=total,
@@ -100,8 +116,13 @@ def search(
         unit="documents that match",
         truncated=any("characters" in part.content for part in parts),
         cursor=more if parts and last <= _DEEPEST else None,
-        nothing="No document that may be found has a word of the query.",
+        at_least=len(hits),
+        nothing=f"No document that may be found has {has}.",
     )
+    if not ranking.cut:
+        return answer
+    content = answer.content | {"incomplete": _INCOMPLETE}
+    return Answer(content, f"{_INCOMPLETE}\n\n{answer.text}")
 
 
 class _Ranking:
@@ -110,30 +131,40 @@ class _Ranking:
     def __init__(
         self,
         index: BM25Index,
-        query: str | None,
+        query: str | Query | None,
         vector: Vector | None,
         filter: Filter | None,
         options: Mapping[str, Any],
     ) -> None:
         self.index, self.query, self.vector = index, query, vector
         self.filter, self.options = filter, options
+        # Whether there was no time to look into all texts.
+        self.cut = False
 
     def first(self, k: int) -> list[Hit]:
         """Return the best k."""
         if self.vector is None:
-            return self.index.search(self.query or "", k, self.filter, **self.options)
+            (hits,) = self._batch(k).hits()
+            return hits
         if self.query is None:
             return self.index.vectors.search(self.vector, k, self.filter)
         return self._fused()[:k]
 
-    def count(self, found: int, k: int) -> int:
-        """Return how many there are, given how many of the best k there were."""
+    def _batch(self, k: int) -> BatchResult:
+        one: list[QueryLike] = [self.query or ""]
+        batch = self.index.search_batch(one, k, self.filter, threads=1, **self.options)
+        self.cut = self.cut or bool(batch.cut)
+        return batch
+
+    def count(self, found: int, k: int) -> int | None:
+        """Return how many there are, given how many of the best k there were; perhaps ``None``."""
         if found < k:
             return found
+        if isinstance(self.query, Query) and self.query.phrases:
+            return None  # all texts that have the words would have to be looked at
         everything = max(len(self.index), 1)
         if self.vector is None:
-            one, options = [self.query or ""], self.options
-            batch = self.index.search_batch(one, everything, self.filter, threads=1, **options)
+            batch = self._batch(everything)
         elif self.query is None:
             vectors = self.index.vectors
             batch = vectors.search_batch([self.vector], everything, self.filter, threads=1)
@@ -214,15 +245,32 @@ def _part(hit: Hit, rank: int, snippet: Snippet, described: int) -> Part:
     return Part({**content, **shown}, "\n".join(written))
 
 
-def _check_query(query: object, vector: object) -> None:
-    if query is None and vector is not None:
-        return
+def read_question(query: Any, must: Any = (), must_not: Any = (), phrases: Any = ()) -> str | Query:
+    """Return what is asked for; raise ``TypeError`` or ``ValueError`` if it is wrong."""
     if not isinstance(query, str):
         message = f"query must be a string, got {type(query).__name__}"
         raise TypeError(message)
     if len(query) > LONGEST_QUERY:
         message = f"query must have at most {LONGEST_QUERY:,} characters, got {len(query):,}"
         raise ValueError(message)
+    given = {"must": must, "must_not": must_not, "phrases": phrases}
+    parts: dict[str, Any] = {
+        name: _parts(name, value) for name, value in given.items() if value is not None
+    }
+    return Query(query, timeout=_LOOKING, **parts) if any(parts.values()) else query
+
+
+def _parts(name: str, value: Any) -> list[str]:
+    parts = list(check_sequence(name, value, "strings"))
+    if not all(isinstance(part, str) for part in parts):
+        message = f"{name} must be a list of strings, got {value!r:.100}"
+        raise TypeError(message)
+    if (length := sum(map(len, parts))) > LONGEST_QUERY:
+        message = (
+            f"the number of characters in {name} must be at most {LONGEST_QUERY:,}, got {length:,}"
+        )
+        raise ValueError(message)
+    return parts
 
 
 def check_filter(value: object) -> dict[str, Any] | None:

@@ -186,6 +186,9 @@ class Analyzer:
         self._document_terms = _WordTerms(self, question=False)
         self._question_terms = _WordTerms(self, question=True)
         self._wanted_terms = _WordTerms(self, question=True, wanted=True)
+        self._whole_words = _WordTerms(self, question=False, whole=True)
+        # Those that no search uses now; see ``word_scanner``.
+        self.word_scanners: list[Any] = []
 
     def terms(self, text: str) -> list[str]:
         """Return the terms of a document, in order, repeats included.
@@ -250,6 +253,33 @@ class Analyzer:
                 pairs = zip(some, wanted, strict=True)
                 terms += [own or self.query_terms(text) for text, own in pairs]
         return terms
+
+    def whole_words(self, text: str) -> list[str]:
+        """Return the words of a document, in order, stop words too, as phrases compare them.
+
+        Parameters
+        ----------
+        text
+            Any string.
+
+        Returns
+        -------
+        words
+            The stems of the tokens of each word; several are joined by NUL.
+
+        Raises
+        ------
+        TypeError
+            If ``text`` is not a string, or the tokenizer returns no list of strings.
+        """
+        if self._auto and type(text) is str and text.isascii():
+            folded = self.splitter.fold(text)
+            if folded.isascii():  # as in ``query_terms``
+                words = self._whole_words.of_text(folded)
+                if words is not None:
+                    return words
+        found = self.find_words(text)
+        return found if self.tokenizer is not None else self._whole_words.of(found)
 
     def words(self, text: str) -> list[str]:
         """Return the tokens of a text before stop words and stemming.
@@ -330,6 +360,11 @@ class Analyzer:
             Tokens, as ``words()`` returns them.
         """
         return words if self._stemmer is None else self._stemmer.stems(words)
+
+    @lazy_property
+    def stopped_stems(self) -> frozenset[str]:
+        """The stems of stop words: a word with one of them may be in no postings."""
+        return frozenset(self.stems(sorted(self.stopwords)))
 
     def word_stemmer(self) -> Callable[[str], str]:
         """Return what this thread may stem words of ASCII with, as ``stems`` does.
@@ -443,17 +478,24 @@ class _WordTerms:
         Whether the words are of questions.
     wanted
         Whether to leave ``query_stopwords`` out.
+    whole
+        Whether to keep stop words, and to join the terms of a word by NUL.
     """
 
-    def __init__(self, analyzer: Analyzer, question: bool, wanted: bool = False) -> None:
+    def __init__(
+        self, analyzer: Analyzer, question: bool, wanted: bool = False, whole: bool = False
+    ) -> None:
         self._analyzer = analyzer
         self._question = question
         self._wanted = wanted
+        self._whole = whole
         self._known: dict[str, tuple[str, ...]] = {}
 
     @lazy_property
     def _unwanted(self) -> frozenset[str]:
         """The tokens that have no term."""
+        if self._whole:
+            return frozenset()
         stopwords = self._analyzer.stopwords
         return stopwords | self._analyzer.query_stopwords if self._wanted else stopwords
 
@@ -497,6 +539,8 @@ class _WordTerms:
         ]
         if counts:
             terms = _gathered(terms, [counts.get(index, 1) for index in range(len(words))])
+            if self._whole:
+                terms = [("\0".join(own),) if own else () for own in terms]
         found = dict(zip(words, terms, strict=True))
         if max(map(len, words), default=0) <= LONGEST_WORD:
             self._known.update(found)

@@ -64,6 +64,15 @@ class Encoder:
         """The terms so far, in the order of their numbers."""
         return self._terms.column()
 
+    @property
+    def scans(self) -> bool:
+        """Whether the compiled scanner reads texts."""
+        return self._made_scanner() is not None
+
+    def number_terms(self, terms: Sequence[str]) -> UInt32:
+        """Return the number of each term, uint32; new ones get the next."""
+        return self._terms.number(terms)
+
     def encode(self, texts: Sequence[str | TermList]) -> tuple[UInt32, UInt32]:
         """Turn texts into the numbers of their terms, as ``reader`` and ``number`` do."""
         return self.number(self.reader(texts, stored=False)())

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from bm25rag import BM25Index
+from bm25rag import BM25Index, Query
 from bm25rag.cli.terminal import one_line
 from bm25rag.cli.wording import describe
 from bm25rag.common.urls import is_url, local_path
@@ -177,6 +177,18 @@ restrict_option = click.option(
 )
 # INDEX for commands that read it, and what they may see of it.
 reading_argument = together(index_argument, restrict_option)
+
+syntax_option = click.option(
+    "--syntax",
+    is_flag=True,
+    help='Read signs in queries: "exact phrase" +must -mustnot -"not this phrase".',
+)
+
+
+def read_query(index: BM25Index | None, text: str, syntax: bool) -> str | Query:
+    """Return a query; parsed if --syntax is given."""
+    fields = None if index is None else index.fields
+    return Query.parse(text, fields=fields) if syntax else text
 
 
 def _parse_vector(

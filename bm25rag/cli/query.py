@@ -17,8 +17,10 @@ from bm25rag.cli.options import (
     examples,
     filter_option,
     open_index,
+    read_query,
     reading_argument,
     scoring_options,
+    syntax_option,
     usage_errors,
     vector_option,
 )
@@ -36,6 +38,7 @@ _BATCH = 1000
         'bm25rag search docs.bm25 "how do I install it"',
         'bm25rag search docs.bm25 install -k 3 --filter \'{"source": "guide.md"}\'',
         "bm25rag search docs.bm25 install --format jsonl | jq .id",
+        """bm25rag search docs.bm25 'install -windows "step by step"' --syntax""",
         """bm25rag search docs.bm25 install --vector '{"install": 1.5, "setup": 0.8}'""",
         "bm25rag search scifact.bm25 --queries queries.jsonl -k 100 \\",
         "    --format trec --output scifact.run",
@@ -84,6 +87,7 @@ _BATCH = 1000
 @decay_option
 @click.option("--min-score", type=float, help="Omit hits below this score.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for a file of queries.")
+@syntax_option
 @vector_option
 @filter_option
 @scoring_options
@@ -133,14 +137,16 @@ def _search(
     options: Mapping[str, Any],
 ) -> BatchResult | Fused:
     """Search for texts, or for a vector and, if there is one, the query."""
-    k, filter_ = options["k"], options["filter_"]
+    k, filter_, syntax = options["k"], options["filter_"], options["syntax"]
     page = {name: options[name] for name in ("offset", "group", "per_group", "decay")}
     if vector is not None and query is not None:
-        return Fused(index.search_hybrid(query, vector, k, filter_, **page))
+        asked = read_query(index, query, syntax)
+        return Fused(index.search_hybrid(asked, vector, k, filter_, **page))
     limits = page | {"min_score": options["min_score"], "threads": options["threads"]}
     if vector is not None:
         return index.vectors.search_batch([vector], k, filter_, **limits)
-    return index.search_batch(texts, k, filter_, **limits)
+    queries = [read_query(index, text, syntax) for text in texts]
+    return index.search_batch(queries, k, filter_, **limits)
 
 
 def queries_of(query: str | None, path: Path | None) -> Iterator[Query]:
@@ -169,6 +175,7 @@ def format_of(format_: str | None, as_json: bool) -> str:
 @reading_argument
 @click.argument("query")
 @click.argument("id_", metavar="ID")
+@syntax_option
 @filter_option
 @decay_option
 @scoring_options
@@ -178,10 +185,12 @@ def explain_command(index_path: Path | str, query: str, id_: str, **options: Any
     Words of QUERY that do not count are listed below it, each with the reason.
     """
     index = open_index(index_path, options)
+    asked = read_query(index, query, options["syntax"])
     with usage_errors():
-        explanation = index.explain(query, id_, options["filter_"], decay=options["decay"])
+        explanation = index.explain(asked, id_, options["filter_"], decay=options["decay"])
     write_result(str(explanation))
-    dropped = dropped_words(query, index.analyzer, explanation)
+    text = asked if isinstance(asked, str) else asked.as_text()
+    dropped = dropped_words(text, index.analyzer, explanation)
     if dropped:
         write_result("words of the query that do not count:")
         shown = {one_line(word): reason for word, reason in dropped.items()}

@@ -12,7 +12,14 @@ import click
 
 from bm25rag import Analyzer
 from bm25rag.cli.indexing import index_command
-from bm25rag.cli.options import PATH, examples, scoring_parameters, together, usage_errors
+from bm25rag.cli.options import (
+    PATH,
+    examples,
+    read_query,
+    scoring_parameters,
+    together,
+    usage_errors,
+)
 from bm25rag.cli.output import WRITERS, Answers
 from bm25rag.cli.query import format_of, queries_of, search_command
 from bm25rag.cli.reading import fields_of
@@ -27,7 +34,8 @@ _READING = ("format_", *_FIELDS, "max_size", "passage_size")
 _SETTINGS = (
     *("language", "stopwords", "stemmer", "variant", "k1", "b", "delta", "delta_on", "fields"),
 )
-_SEARCHING = ("query", "queries_path", "format_", "as_json", "output", "k", "min_score", "filter_")
+_OUTPUT = ("format_", "as_json", "output")
+_SEARCHING = ("query", "queries_path", *_OUTPUT, "k", "min_score", "filter_", "syntax")
 
 
 def _options_of(command: click.Command, names: Sequence[str]) -> list[click.Parameter]:
@@ -174,11 +182,12 @@ def ray_search_command(
     queries, write = queries_of(query, queries_path), WRITERS[format_of(format_, as_json)]
     _connect(address or "auto")
     index = connect(name)
+    syntax = options.pop("syntax")
     limits: dict[str, Any] = {"filter": options.pop("filter_"), **options}
     missing: dict[int, str] = {}
     with click.open_file(output or "-", "w", encoding="utf-8", lazy=True) as stream:
         while block := list(islice(queries, _BATCH)):
-            texts = [asked.text for asked in block]
+            texts = [read_query(None, asked.text, syntax) for asked in block]
             with usage_errors():
                 batch = index.search_batch(texts, **limits, partial=partial)
             missing |= batch.missing

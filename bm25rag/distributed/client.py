@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from bm25rag.common.caller import warn
 from bm25rag.common.checks import (
     check_count,
     check_flag,
@@ -21,20 +22,26 @@ from bm25rag.decay import Decay, DecayLike, Prior, read_decay
 from bm25rag.distributed.asking import DEADLINE, Answers, ask
 from bm25rag.distributed.engine import cause_of, load
 from bm25rag.distributed.host import HostState
-from bm25rag.distributed.operations import OPERATIONS
+from bm25rag.distributed.operations import OPERATIONS, Found
 from bm25rag.distributed.results import RayBatch
 from bm25rag.distributed.vectors import RayVectors
 from bm25rag.documents import Document, Hit
-from bm25rag.errors import ClusterError, DocumentNotFoundError, ShardUnavailableError
+from bm25rag.errors import (
+    ClusterError,
+    DocumentNotFoundError,
+    IncompleteWarning,
+    ShardUnavailableError,
+)
 from bm25rag.filters import parse_filter
 from bm25rag.fusion import FusionMethod, check_fusion, fuse
 from bm25rag.search.known_fields import check_demands
+from bm25rag.search.query import OVER
 
 if TYPE_CHECKING:
     from bm25rag.analysis import Analyzer
     from bm25rag.filters import FilterSpec
     from bm25rag.search.explain import Explanation
-    from bm25rag.search.queries import Query
+    from bm25rag.search.queries import QueryLike
 
 __all__ = ["RayIndex"]
 
@@ -59,7 +66,7 @@ class RayIndex:
 
     def search(
         self,
-        query: Query,
+        query: QueryLike,
         k: int = 10,
         filter: FilterSpec | None = None,
         *,
@@ -97,7 +104,7 @@ class RayIndex:
 
     def search_batch(
         self,
-        queries: Iterable[Query],
+        queries: Iterable[QueryLike],
         k: int = 10,
         filter: FilterSpec | None = None,
         *,
@@ -141,7 +148,7 @@ class RayIndex:
 
     def search_hybrid(
         self,
-        query: Query,
+        query: QueryLike,
         vector: Vector,
         k: int = 10,
         filter: FilterSpec | None = None,
@@ -175,7 +182,9 @@ class RayIndex:
         self._check_fields(filter, deadline)
         arguments = (query, read_vector(vector, "vector"), depth, filter)
         answers = self._ask("search_hybrid", arguments, deadline, False)
-        both = [one.items[0] for one in _merged("search_hybrid", answers, arguments)]
+        found = _merged("search_hybrid", answers, arguments)
+        _warn_of_cut(found)
+        both = [one.items[0] for one in found]
         rankings = [[(hit.id, hit.score) for hit in hits] for hits in both]
         hits = {hit.id: hit for hits in both for hit in hits}
         fused = []
@@ -203,6 +212,7 @@ class RayIndex:
         self._check_fields(filter, deadline)
         answers = self._ask(operation, arguments, deadline, partial)
         merged = _merged(operation, answers, arguments)
+        _warn_of_cut([merged])
         rows, scores, counts = merged.ranking
         return RayBatch(
             rows[:, first:],
@@ -210,12 +220,13 @@ class RayIndex:
             np.maximum(counts - first, 0),
             answers.commit,
             answers.missing,
+            merged.cut,
             [items[first:] for items in merged.items],
         )
 
     def explain(
         self,
-        query: Query,
+        query: QueryLike,
         id: str,
         filter: FilterSpec | None = None,
         *,
@@ -449,3 +460,8 @@ def _shaping(group: str | None, decay: DecayLike | None) -> tuple[str | None, De
 def _merged(operation: str, answers: Answers, arguments: tuple[Any, ...]) -> Any:
     values = [answer.value for answer in answers.found if answer.value is not None]
     return OPERATIONS[operation].merge(values, *arguments)
+
+
+def _warn_of_cut(found: Sequence[Found]) -> None:
+    if any(one.cut for one in found):
+        warn(OVER, IncompleteWarning)

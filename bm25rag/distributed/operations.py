@@ -18,12 +18,15 @@ from bm25rag.documents import Document, Hit
 from bm25rag.errors import DocumentNotFoundError
 from bm25rag.filters import FilterSpec
 from bm25rag.index import BM25Index
+from bm25rag.kernels.records import Matches
 from bm25rag.search.explain import Explanation
+from bm25rag.search.finding import check_wanted, find_both
 from bm25rag.search.known_fields import fields_of, has_field
-from bm25rag.search.queries import Query
-from bm25rag.search.results import BatchResult
+from bm25rag.search.queries import QueryLike, terms_of
+from bm25rag.search.results import BatchResult, batch_result
 from bm25rag.search.shaping import group_of
 from bm25rag.shards import Ranking, merge_rankings
+from bm25rag.vectors import vector_terms
 
 __all__ = ["OPERATIONS", "Found", "Operation"]
 
@@ -31,11 +34,13 @@ __all__ = ["OPERATIONS", "Found", "Operation"]
 class Found(NamedTuple):
     """The best matches of a batch: rows in the whole index, and the hits or only ids of each.
 
-    ``groups`` has a key of each match's group, ``None`` if it is the only one, in a search of such.
+    ``cut`` is as in ``BatchResult``. ``groups`` has a key of each match's group, ``None`` if it is
+    the only one, in a search of such.
     """
 
     ranking: Ranking
     items: Sequence[list[Hit]] | Sequence[list[str]]
+    cut: list[int]
     groups: Sequence[list[str | None]] | None = None
 
 
@@ -90,7 +95,7 @@ def _search_vectors(
 def _found(batch: BatchResult, first_row: int, contents: bool) -> Found:
     rows = np.where(batch.rows < 0, -1, batch.rows + first_row)
     ranking = Ranking(rows, batch.scores, batch.counts)
-    return Found(ranking, batch.hits() if contents else batch.ids())
+    return Found(ranking, batch.hits() if contents else batch.ids(), batch.cut)
 
 
 def _read_hits(answer: Found) -> None:
@@ -107,9 +112,10 @@ def _merge_found(answers: Sequence[Found], queries: Sequence[object], k: int, *_
         empty = np.empty((len(queries), 0))
         counts = np.zeros(len(queries), np.int64)
         none: list[list[str]] = [[] for _ in queries]
-        return Found(Ranking(empty.astype(np.int64), empty, counts), none)
+        return Found(Ranking(empty.astype(np.int64), empty, counts), none, [])
+    cut = sorted({number for one in answers for number in one.cut})
     if answers[0].groups is not None:
-        return _merge_groups(answers, k)
+        return _merge_groups(answers, k, cut)
     ranking = merge_rankings([one.ranking for one in answers], [0] * len(answers), k)
     items = []
     for number, count in enumerate(ranking.counts.tolist()):
@@ -121,10 +127,10 @@ def _merge_found(answers: Sequence[Found], queries: Sequence[object], k: int, *_
         # As in ``merge_rankings``: of equal scores, the earlier shard's first.
         order = np.argsort(-np.concatenate(scores), kind="stable")[:count]
         items.append([row[position] for position in order.tolist()])
-    return Found(ranking, items)
+    return Found(ranking, items, cut)
 
 
-def _merge_groups(answers: Sequence[Found], k: int) -> Found:
+def _merge_groups(answers: Sequence[Found], k: int, cut: list[int]) -> Found:
     """Merge the best of each group: the group may have a better one in another shard."""
     queries = len(answers[0].items)
     width = min(k, sum(one.ranking.rows.shape[1] for one in answers))
@@ -158,23 +164,27 @@ def _merge_groups(answers: Sequence[Found], k: int) -> Found:
         rows[number, : len(chosen)] = [match[1] for match in chosen]
         items.append([match[2] for match in chosen])
         groups.append([match[3] for match in chosen])
-    return Found(Ranking(rows.astype(np.int64), scores, counts), items, groups)
+    return Found(Ranking(rows.astype(np.int64), scores, counts), items, cut, groups)
 
 
 def _search_hybrid(
     shard: BM25Index,
     first_row: int,
     threads: int,
-    query: Query,
+    query: QueryLike,
     vector: Vector,
     k: int,
     filter: FilterSpec | None,
 ) -> list[Found]:
-    limits = (k, filter, None, True)
-    return [
-        _search(shard, first_row, threads, [query], *limits),
-        _search_vectors(shard, first_row, threads, [vector], *limits),
+    snapshot = shard._snapshot
+    terms = terms_of(snapshot.analyzer, query)
+    wanted = check_wanted(snapshot, k, filter, None, 0)
+    both = find_both(snapshot, terms, vector_terms(vector), wanted)
+    each = [
+        Matches(np.array([rows], np.int64), np.array([scores], np.float64), np.array([len(rows)]))
+        for rows, scores in both
     ]
+    return [_found(batch_result(snapshot, one, [terms]), first_row, True) for one in each]
 
 
 def _read_both(answers: Iterable[Found]) -> None:
@@ -183,7 +193,7 @@ def _read_both(answers: Iterable[Found]) -> None:
 
 
 def _merge_hybrid(
-    answers: Sequence[Sequence[Found]], query: Query, vector: Vector, k: int, *_: object
+    answers: Sequence[Sequence[Found]], query: QueryLike, vector: Vector, k: int, *_: object
 ) -> list[Found]:
     return [_merge_found([both[n] for both in answers], [query], k) for n in range(2)]
 
@@ -214,7 +224,7 @@ def _explain(
     shard: BM25Index,
     first_row: int,
     threads: int,
-    query: Query,
+    query: QueryLike,
     id: str,
     filter: FilterSpec | None,
     decay: DecayLike | None,

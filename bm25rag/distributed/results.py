@@ -28,6 +28,8 @@ class RayBatch:
         The commit of the index that all of it is from.
     missing
         The number of each shard that is not in it, with the reason; empty without ``partial``.
+    cut
+        As in ``BatchResult``, of any shard.
     """
 
     rows: Int64
@@ -35,6 +37,7 @@ class RayBatch:
     counts: Int64
     commit: int
     missing: dict[int, str]
+    cut: list[int]
     _items: Sequence[list[Hit]] | Sequence[list[str]]
 
     def ids(self) -> list[list[str]]:

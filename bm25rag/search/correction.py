@@ -12,15 +12,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bm25rag.analysis import Analyzer
 from bm25rag.common.strings import utf8_each
 from bm25rag.filters import Filter
 from bm25rag.search.finding import Wanted, find
-from bm25rag.search.queries import Terms
+from bm25rag.search.queries import RestrictedTerms, Terms
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.similar_terms import LONGEST
+
+if TYPE_CHECKING:
+    from bm25rag.search.query import Query
 
 # The fewest characters of a term that is corrected, as in Lucene's DirectSpellChecker, and of a
 # stem that may replace it; and of a term that two edits may correct if one edit does not.
@@ -38,12 +41,13 @@ class Correction(NamedTuple):
     Parameters
     ----------
     terms
-        The query's terms, or its terms with their weights: a query for ``search``.
+        The query's terms, or its terms with their weights, or a ``Query`` of terms: a query for
+        ``search``.
     corrections
         The replacement of each term that was replaced.
     """
 
-    terms: list[str] | dict[str, float]
+    terms: list[str] | dict[str, float] | Query
     corrections: dict[str, str]
 
 
@@ -73,7 +77,7 @@ def correct_queries(
                 replacements[term] = _replacement(snapshot, term, filter)
             if (replacement := replacements[term]) is not None:
                 corrections[term] = replacement
-        corrected.append(_corrected(query, corrections))
+        corrected.append(Correction(_corrected(query, corrections), corrections))
     return corrected
 
 
@@ -135,11 +139,15 @@ def _letters(block: int) -> str:
     return "".join(c for c in characters if c.isalpha() and c == c.lower())
 
 
-def _corrected(query: Terms, corrections: dict[str, str]) -> Correction:
+def _corrected(query: Terms, corrections: dict[str, str]) -> list[str] | dict[str, float] | Query:
     if not isinstance(query, dict):
-        return Correction([corrections.get(term, term) for term in query], corrections)
+        return [corrections.get(term, term) for term in query]
     weights: dict[str, float] = {}
     for term, weight in query.items():
         name = corrections.get(term, term)
         weights[name] = weights.get(name, 0.0) + weight
-    return Correction(weights, corrections)
+    if not isinstance(query, RestrictedTerms):
+        return weights
+    from bm25rag.search.requirements import corrected
+
+    return corrected(query, weights, corrections)

@@ -7,16 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from bm25rag.common.checks import check_id
 from bm25rag.errors import DocumentNotFoundError
-from bm25rag.search.queries import Terms
+from bm25rag.search.queries import RestrictedTerms, Terms
 from bm25rag.search.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from bm25rag.decay import DecayLike
     from bm25rag.filters import Filter
+    from bm25rag.search.query import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +54,42 @@ class TermExplanation:
 
 
 @dataclass(frozen=True, slots=True)
+class PartExplanation:
+    """Whether a document is as a part of a ``Query`` restricts matches to.
+
+    Parameters
+    ----------
+    kind
+        ``"must"``, ``"must_not"``, ``"phrases"`` or ``"not_phrases"``.
+    part
+        The part, as given.
+    passed
+        Whether the document has what it must have, or has not what it must not have.
+    missing
+        The terms of the part that the document lacks.
+    """
+
+    kind: str
+    part: Part
+    passed: bool
+    missing: tuple[str, ...]
+
+    def __str__(self) -> str:
+        shown = f"{self.kind} {self.part!r}"
+        if self.passed:
+            return f"{shown}: passed"
+        if "not" in self.kind:
+            return f"{shown}: failed, the document has it"
+        return f"{shown}: failed, {_lacking(self.missing)}"
+
+
+def _lacking(missing: tuple[str, ...]) -> str:
+    if not missing:
+        return "its words are not there so"
+    return f"the document lacks {', '.join(map(repr, missing))}"
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """A score and its parts: the contributions, in order, and the shift add up to it.
 
@@ -67,13 +102,16 @@ class Explanation:
     score
         Its score, bit for bit the one that a search returns.
     matched
-        Whether it contains a query term; otherwise no search returns it.
+        Whether it contains a query term, and passes all parts of a ``Query``; otherwise no search
+        returns it.
     shift
         What absent terms add, summed over the whole query (BM25L, BM25+, TF_l∘δ∘p).
     terms
         The query's distinct terms in order of first occurrence, unknown ones with idf 0.
     multiplier
         What ``decay`` has multiplied the sum by, or divided a negative one by, to give the score.
+    parts
+        What a ``Query`` restricts matches to, part by part.
     """
 
     id: str
@@ -82,6 +120,7 @@ class Explanation:
     shift: float
     terms: tuple[TermExplanation, ...]
     multiplier: float = 1.0
+    parts: tuple[PartExplanation, ...] = ()
 
     def __str__(self) -> str:
         width = max([len("term"), *(len(term.term) for term in self.terms)])
@@ -98,6 +137,7 @@ class Explanation:
             lines.append(f"  {'shift':{width}}  {'':37}{self.shift:14.6f}")
         if self.multiplier != 1.0:
             lines.append(f"  {'decay':{width}}  {'':35}x {self.multiplier:13.6f}")
+        lines += [f"  {part}" for part in self.parts]
         return "\n".join(lines)
 
 
@@ -143,10 +183,9 @@ def explain(
             continue
         idf, starts = cache.idf[term], cache.starts[segment_index][term]
         tf, f, contribution, by_field = 0, 0.0, 0.0, nowhere
-        documents = postings.documents_of(starts)
-        position = int(np.searchsorted(documents, number))
-        if position < len(documents) and documents[position] == number:
-            code = postings.codes[starts[0] + position]
+        position = postings.place_of(number, starts)
+        if position is not None:
+            code = postings.codes[position]
             weight = snapshot.tables[segment_index][code]
             tf, f = tfs[code].item(), float(weight)
             contribution = float(idf * weight) * count
@@ -164,5 +203,11 @@ def explain(
 
         multiplier = multiplier_of(decay, snapshot.document(*place).metadata)
         total = multiplied(total, multiplier)
+    parts: tuple[PartExplanation, ...] = ()
+    if isinstance(terms, RestrictedTerms):
+        from bm25rag.search.restriction import explain_parts
+
+        parts = explain_parts(snapshot, terms.restriction, place)
+        matched = all(part.passed for part in parts) and (matched or terms.restriction.demands)
     found = view.segment.id_of(number)
-    return Explanation(found, total, matched, shift, tuple(shares), multiplier)
+    return Explanation(found, total, matched, shift, tuple(shares), multiplier, parts)

@@ -15,7 +15,7 @@ import numpy as np
 from bm25rag.common.checks import check_count, check_real
 from bm25rag.kernels.records import Matches
 from bm25rag.search import ranking
-from bm25rag.search.queries import Terms
+from bm25rag.search.queries import RestrictedTerms, Terms
 from bm25rag.search.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -105,6 +105,10 @@ def find_one(snapshot: Snapshot, terms: Terms, wanted: Wanted) -> tuple[list[int
     scores
         Their scores.
     """
+    if type(terms) is RestrictedTerms:
+        from bm25rag.search.restriction import find_restricted  # most queries have no parts
+
+        return find_restricted(snapshot, terms, wanted, terms, snapshot)
     k, filter, min_score, offset, shaping = wanted
     known, asked = (None, None) if filter is None else _split(filter)
     if asked is None and shaping is None:
@@ -129,6 +133,21 @@ def page_of(wanted: Wanted, fused: Sequence[tuple[int, float]]) -> tuple[list[in
     return shaped
 
 
+def find_both(
+    snapshot: Snapshot, terms: Terms, vector: Terms, wanted: Wanted
+) -> tuple[tuple[list[int], list[float]], tuple[list[int], list[float]]]:
+    """Find the matches of a query and those of a vector, each as ``find_one`` does.
+
+    What the query restricts its matches to holds for those of the vector, too.
+    """
+    by_words, other = find_one(snapshot, terms, wanted), snapshot.by_vectors
+    if type(terms) is not RestrictedTerms:
+        return by_words, find_one(other, vector, wanted)
+    from bm25rag.search.restriction import find_restricted  # as in ``find_one``
+
+    return by_words, find_restricted(other, vector, wanted, terms, snapshot)
+
+
 def find(
     snapshot: Snapshot, queries: Sequence[Terms], wanted: Wanted, threads: int | None
 ) -> Matches:
@@ -148,6 +167,8 @@ def find(
     threads
         How many to use at most; ``None``: as many as there are cores for this process.
     """
+    if RestrictedTerms in set(map(type, queries)):
+        return _find_mixed(snapshot, queries, wanted, threads)
     known, asked = (None, None) if wanted.filter is None else _split(wanted.filter)
     masks, first = snapshot.masks(known), wanted.offset
     if wanted.k and (asked is not None or wanted.shaping is not None):
@@ -158,6 +179,21 @@ def find(
         return matches
     rows, scores = matches.numbers[:, first:].copy(), matches.scores[:, first:].copy()
     return Matches(rows, scores, np.maximum(matches.counts - first, 0))
+
+
+def _find_mixed(
+    snapshot: Snapshot, queries: Sequence[Terms], wanted: Wanted, threads: int | None
+) -> Matches:
+    """Find the matches of each query; of those with restrictions one by one."""
+    plain = [() if type(terms) is RestrictedTerms else terms for terms in queries]
+    matches = find(snapshot, plain, wanted, threads)
+    for number, terms in enumerate(queries):
+        if type(terms) is RestrictedTerms:
+            rows, scores = find_one(snapshot, terms, wanted)
+            matches.numbers[number, : len(rows)] = rows
+            matches.scores[number, : len(rows)] = scores
+            matches.counts[number] = len(rows)
+    return matches
 
 
 def _ask(

@@ -1,6 +1,7 @@
 """Queries: what users may ask, its terms and weights, and the numbers of those terms.
 
-A query is a text, a list of terms, or a mapping of terms to weights.
+A query is a text, a list of terms, a mapping of terms to weights, or a ``Query`` with parts that
+matches must have, or must not have.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, repeat
-from typing import NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -19,11 +20,38 @@ from bm25rag.kernels.records import Queries
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.search.term_cache import TermCache
 
-Query: TypeAlias = str | Sequence[str] | Mapping[str, float]
+if TYPE_CHECKING:
+    from bm25rag.search.query import Query
+    from bm25rag.search.requirements import Restriction
+
+QueryLike: TypeAlias = "str | Sequence[str] | Mapping[str, float] | Query"
 # A query, analysed and checked: its terms, repeats included, or its terms with their weights.
 Terms: TypeAlias = Sequence[str] | dict[str, float]
 
 _UNWEIGHTED = np.empty(0)
+
+
+class RestrictedTerms(dict[str, float]):
+    """The terms of a ``Query``, with their counts or weights.
+
+    Attributes
+    ----------
+    restriction
+        What its matches must have, and must not have.
+    cut
+        Whether its time was over before the search had all that was asked for.
+    """
+
+    __slots__ = ("cut", "restriction")
+
+    restriction: Restriction
+    cut: bool
+
+    def __reduce__(self) -> tuple[type[dict[str, float]], tuple[dict[str, float]]]:
+        return dict, (dict(self),)  # a hit that is sent needs the terms alone
+
+
+_WEIGHTED = frozenset({dict, RestrictedTerms})
 
 
 class ResolvedQueries(NamedTuple):
@@ -33,7 +61,7 @@ class ResolvedQueries(NamedTuple):
     queries: Queries
 
 
-def terms_of(analyzer: Analyzer, query: Query, name: str = "query") -> Terms:
+def terms_of(analyzer: Analyzer, query: QueryLike, name: str = "query") -> Terms:
     """Analyse a query and check it.
 
     Parameters
@@ -50,12 +78,12 @@ def terms_of(analyzer: Analyzer, query: Query, name: str = "query") -> Terms:
     TypeError
         If the query, a term or a weight has the wrong type.
     ValueError
-        If a weight is NaN or infinite, or beyond 1e30.
+        If a weight is NaN or infinite, or beyond 1e30, or a part of a ``Query`` has no words.
     """
-    return analyzer.query_terms(query) if isinstance(query, str) else _check_query(query, name)
+    return analyzer.query_terms(query) if isinstance(query, str) else _check(analyzer, query, name)
 
 
-def terms_of_each(analyzer: Analyzer, queries: Sequence[Query]) -> list[Terms]:
+def terms_of_each(analyzer: Analyzer, queries: Sequence[QueryLike]) -> list[Terms]:
     """Analyse queries and check them, as ``terms_of`` does; messages say which is wrong."""
     given = [query for query in queries if not isinstance(query, str)]
     checked: Iterable[Terms]
@@ -63,7 +91,7 @@ def terms_of_each(analyzer: Analyzer, queries: Sequence[Query]) -> list[Terms]:
         checked = cast("list[Terms]", given)
     else:
         numbered = ((n, one) for n, one in enumerate(queries) if not isinstance(one, str))
-        checked = [_check_query(query, f"queries[{n}]") for n, query in numbered]
+        checked = [_check(analyzer, query, f"queries[{n}]") for n, query in numbered]
     analyzed = analyzer.query_terms_of_each([one for one in queries if isinstance(one, str)])
     if not given:
         return [*analyzed]
@@ -87,7 +115,7 @@ def resolve_queries(snapshot: Snapshot, queries: Sequence[Terms]) -> ResolvedQue
 
 def _weights(queries: Sequence[Terms]) -> Float64:
     """Return the weight of every term of every query; nothing if each counts once."""
-    if dict not in set(map(type, queries)):
+    if _WEIGHTED.isdisjoint(map(type, queries)):
         return _UNWEIGHTED
     weights = (
         query.values() if isinstance(query, dict) else repeat(1.0, len(query)) for query in queries
@@ -95,7 +123,7 @@ def _weights(queries: Sequence[Terms]) -> Float64:
     return np.fromiter(chain.from_iterable(weights), np.float64)
 
 
-def warn_of_texts(snapshot: Snapshot, queries: Sequence[Query], counts: Iterable[int]) -> None:
+def warn_of_texts(snapshot: Snapshot, queries: Sequence[QueryLike], counts: Iterable[int]) -> None:
     """Warn about a list that was probably meant as texts, because its terms match nothing.
 
     Parameters
@@ -110,7 +138,7 @@ def warn_of_texts(snapshot: Snapshot, queries: Sequence[Query], counts: Iterable
     for query, count in zip(queries, counts, strict=True):
         if snapshot.is_restricted:  # other documents may have the terms
             return
-        if count or isinstance(query, str):
+        if count or not isinstance(query, (list, tuple, Mapping)):
             continue
         text = next((term for term in query if len(term.split()) > 1), None)
         if text is not None and max(snapshot.term_numbers(query)[1]) < 0:
@@ -121,21 +149,27 @@ def warn_of_texts(snapshot: Snapshot, queries: Sequence[Query], counts: Iterable
             )
 
 
-def _are_lists_of_strings(queries: Sequence[Query]) -> bool:
+def _are_lists_of_strings(queries: Sequence[QueryLike]) -> bool:
     """Whether all are lists of strings; checked in one step, which is faster than one by one."""
     lists = set(map(type, queries)) <= {list, tuple}
-    return lists and are_strings(list(chain.from_iterable(queries)))
+    return lists and are_strings(list(chain.from_iterable(cast("Sequence[list[str]]", queries))))
 
 
-def _check_query(query: Query, name: str) -> Terms:
+def _check(analyzer: Analyzer, query: QueryLike, name: str) -> Terms:
     if isinstance(query, Mapping):
         return {_check_term(term, name): _check_weight(w, term, name) for term, w in query.items()}
-    if not isinstance(query, (list, tuple)) or not are_strings(query):
-        raise TypeError(
-            f"{name} must be a str, a list of terms, or a dict of terms and their weights, "
-            f"got {query!r:.100}"
-        )
-    return query
+    if isinstance(query, (list, tuple)) and are_strings(query):
+        return query
+    from bm25rag.search.query import Query  # most programs have none
+
+    if isinstance(query, Query):
+        from bm25rag.search.requirements import analyzed
+
+        return analyzed(analyzer, query, name)
+    raise TypeError(
+        f"{name} must be a str, a list of terms, a dict of terms and their weights, or a Query, "
+        f"got {query!r:.100}"
+    )
 
 
 def _check_term(term: object, name: str) -> str:

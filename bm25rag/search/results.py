@@ -9,7 +9,7 @@ from itertools import repeat
 from bm25rag.common.arrays import Float64, Int64
 from bm25rag.documents import Hit
 from bm25rag.kernels.records import Matches
-from bm25rag.search.queries import Terms
+from bm25rag.search.queries import RestrictedTerms, Terms
 from bm25rag.search.snapshot import Snapshot
 
 
@@ -29,12 +29,15 @@ class BatchResult:
         How many cells each query uses, int64 (q,).
     corrections
         What was replaced in each query; empty if the search did not correct queries.
+    cut
+        The numbers of the queries whose ``timeout`` was over, so that matches may be missing.
     """
 
     rows: Int64
     scores: Float64
     counts: Int64
     corrections: list[dict[str, str]] = field(default_factory=list)
+    cut: list[int] = field(default_factory=list)
     # The state of the index that was searched, and the terms of each query.
     _snapshot: Snapshot = field(init=False)
     _terms: Sequence[Terms] = field(init=False)
@@ -67,6 +70,7 @@ def batch_result(
     corrections: list[dict[str, str]] | None = None,
 ) -> BatchResult:
     """Return what was found in a snapshot as users get it."""
-    result = BatchResult(*matches, [] if corrections is None else corrections)
+    cut = [n for n, one in enumerate(terms) if type(one) is RestrictedTerms and one.cut]
+    result = BatchResult(*matches, [] if corrections is None else corrections, cut)
     result._snapshot, result._terms = snapshot, terms
     return result

@@ -137,6 +137,13 @@ class Postings:
             documents += np.repeat(self.doc_blocks.firsts, np.diff(starts))
         return documents
 
+    def place_of(self, number: int, starts: Int64) -> int | None:
+        """Return where the posting of a document is, given a term's ``starts``, if it has one."""
+        documents = self.documents_of(starts)
+        place = int(np.searchsorted(documents, number))
+        is_there = place < len(documents) and documents[place] == number
+        return int(starts[0]) + place if is_there else None
+
     def all_documents(self) -> UInt32:
         """Return the document of every posting, uint32 (P,); the postings have been checked."""
         documents, indptr = self.documents.astype(np.uint32), self.indptr.astype(np.int64)

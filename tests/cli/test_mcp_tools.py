@@ -14,7 +14,13 @@ import pytest
 from bm25rag import BM25Index
 from bm25rag.cli.mcp.served import Served
 from bm25rag.cli.mcp.tools import IndexTools
-from bm25rag.errors import BM25Error, CorruptIndexError, LockedError, NotAnIndexError
+from bm25rag.errors import (
+    BM25Error,
+    CorruptIndexError,
+    IncompleteWarning,
+    LockedError,
+    NotAnIndexError,
+)
 from support.environment import ROOT
 
 TEXTS = {
@@ -110,6 +116,26 @@ def test_a_quotation_is_found_read_and_checked(tools: IndexTools) -> None:
     assert hit["text"] in whole
     (document,) = tools.call("grep", {"pattern": "harbour lies behind"}).content["documents"]
     assert (document["id"], document["lines"][0]["number"]) == ("book", hit["lines"][0])
+
+
+def test_parts_leave_documents_out_and_explain_says_which(
+    tools: IndexTools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = {"must": ["sail"], "must_not": ["car"], "phrases": ["on the sea"]}
+    content, _ = tools.call("search", {"query": "red", **parts})
+    assert [hit["id"] for hit in content["hits"]] == ["boat"]
+    content, text = tools.call("search", {"query": "red", "phrases": ["sea on"]})
+    assert text == "No document that may be found has all that is asked for."
+    content, text = tools.call("explain", {"query": "red", "id": "car", **parts})
+    assert [part["passed"] for part in content["parts"] if "passed" in part] == [False] * 3
+    assert "must 'sail': failed, the document lacks 'sail'" in text
+    refuses(tools, "must must be a list of strings", "search", query="red", must=[["a"]])
+    refuses(tools, "phrases must be an iterable of strings", "search", query="red", phrases="a b")
+    refuses(tools, "characters in must_not must", "search", query="a", must_not=["a " * 9999])
+    monkeypatch.setattr("bm25rag.agents.searching._LOOKING", 1e-9)
+    with pytest.warns(IncompleteWarning):
+        content, text = tools.call("search", {"query": "red", "phrases": ["on the road"]})
+    assert content["incomplete"] == text.splitlines()[0]
 
 
 def test_explain_says_which_words_do_not_count_within_its_budget(tools: IndexTools) -> None:

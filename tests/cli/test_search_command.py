@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bm25rag import BM25Index
+from bm25rag import BM25Index, Query
 from support.commands import fails, ok, rows, write_jsonl
 
 # --- search ---------------------------------------------------------------------
@@ -30,6 +30,17 @@ def test_json_lines_hold_the_hits_of_the_library(saved: Path) -> None:
     assert [row["text"] for row in found] == [hit.text for hit in hits]
     assert [row["metadata"] for row in found] == [hit.metadata for hit in hits]
     assert [(row["query_id"], row["rank"]) for row in found] == [("1", 1), ("1", 2), ("1", 3)]
+
+
+def test_signs_are_read_if_that_is_asked_for(saved: Path) -> None:
+    asked = 'red -"the sea"'
+    index = BM25Index.open(saved)
+    assert len(rows(ok("search", saved, asked, "--format", "jsonl").stdout)) == 3
+    found = rows(ok("search", saved, asked, "--syntax", "--format", "jsonl").stdout)
+    assert [row["id"] for row in found] == [hit.id for hit in index.search(Query.parse(asked))]
+    why = ok("explain", saved, asked, "boat", "--syntax").stdout
+    assert "not_phrases 'the sea': failed, the document has it" in why
+    assert "(no match)" in why
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def test_a_builds_helpers_do_not_pause_for_their_caller(monkeypatch: pytest.Monk
     def note() -> None:
         seen.append((threading.get_ident() != caller, gil.others_read()))
 
-    monkeypatch.setattr("bm25rag.analysis.encoder.release_gil", note)
+    monkeypatch.setattr("bm25rag.analysis.text_scanner.release_gil", note)
     with backend.use("compiled"):
         note_read()
         BM25Index.from_texts(["one two", "two three"] * 50, threads=2)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from bm25rag import BM25Index, Document
+from bm25rag import BM25Index, Document, Query
 from bm25rag.distributed.asking import Answers
 from bm25rag.distributed.client import RayIndex
 from bm25rag.distributed.host import Host
-from bm25rag.errors import FilterError, FilterWarning
+from bm25rag.errors import FilterError, FilterWarning, IncompleteWarning
 
 
 class Local(RayIndex):
@@ -80,6 +80,25 @@ def test_groups_and_decays_are_those_of_the_whole_index(
                 one, other = getattr(found, name)[number], getattr(expected, name)[number]
                 assert one[:count].tolist() == other[:count].tolist()
     assert client.explain("red", "3", decay=decay) == index.explain("red", "3", decay=decay)
+
+
+def test_parts_of_queries_hold_in_all_shards(folder: Path) -> None:
+    client, index = Local(folder), BM25Index.open(folder)
+    queries = [
+        Query("red", must=["sea"]),
+        Query("red", must_not=["sea"]),
+        Query("sea", phrases=["sea sea"]),
+        Query("red", not_phrases=["red sea"]),
+        Query.parse('"red sea" -missing'),
+    ]
+    assert client.search_batch(queries, 9).hits() == index.search_batch(queries, 9).hits()
+    for query in queries:
+        found = client.search_hybrid(query, {"red": 1.0}, 5)
+        assert found == index.search_hybrid(query, {"red": 1.0}, 5)
+        assert client.explain(query, "7") == index.explain(query, "7")
+    with pytest.warns(IncompleteWarning):
+        cut = client.search_batch(["red", Query("red", phrases=["sea red"], timeout=1e-9)])
+    assert cut.cut == [1]
 
 
 def test_a_field_is_known_if_any_shard_has_it(folder: Path) -> None:

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: make distributed")
 
-from bm25rag import BM25Index  # noqa: E402
+from bm25rag import BM25Index, Query  # noqa: E402
 from bm25rag.cli.app import commands  # noqa: E402
 from bm25rag.distributed.ray import RayIndex, connect, serve, stop  # noqa: E402
 from bm25rag.distributed.ray import build as build_files  # noqa: E402
@@ -116,6 +116,8 @@ def test_answers_are_those_of_one_index(folder: Path, plain: BM25Index) -> None:
         index.explain("boat", "x")
     assert index.analyzer.terms("a boat") == ["boat"]
     assert repr(index) == "RayIndex('bm25rag', 3 parts, 1 replicas)"
+    parts = Query("sea", must=["boat"], not_phrases=["boat 1"])
+    assert index.search(parts, 50) == plain.search(parts, 50)
     whole = index.search_batch(["boat"], partial=True)
     assert (whole.hits(), whole.missing) == ([plain.search("boat")], {})
 

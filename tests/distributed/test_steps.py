@@ -281,7 +281,7 @@ def test_answers_of_servers_merge_into_those_of_one_index(
     for k in (0, 1, 10, 1000):
         for filter in (None, {"n": {"$gte": 70}}, {"d3", "d150"}):
             expected = plain.search_batch(QUERIES, k, filter)
-            ranking, items = ask(hosts, "search", QUERIES, k, filter, None, contents)
+            ranking, items, *_ = ask(hosts, "search", QUERIES, k, filter, None, contents)
             assert items == (expected.hits() if contents else expected.ids())
             assert ranking.rows.tolist() == expected.rows.tolist()
             assert ranking.scores.tobytes() == expected.scores.tobytes()
@@ -300,7 +300,7 @@ def test_answers_to_vectors_merge_into_those_of_one_index(tmp_path: Path, parts:
     for k in (0, 10, 1000):
         for filter in (None, {"n": {"$gte": 70}}):
             expected = plain.vectors.search_batch(VECTORS, k, filter)
-            ranking, items = ask(hosts, "search_vectors", VECTORS, k, filter, None, True)
+            ranking, items, *_ = ask(hosts, "search_vectors", VECTORS, k, filter, None, True)
             assert items == expected.hits()
             assert ranking.rows.tolist() == expected.rows.tolist()
             assert ranking.scores.tobytes() == expected.scores.tobytes()

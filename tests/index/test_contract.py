@@ -47,13 +47,14 @@ def names(hits: list[Hit]) -> list[str]:
         ("get", "ids filter=None"),
         ("ids", "filter=None * k=None offset=0"),
         ("count", "filter=None"),
-        ("search", "query k=10 filter=None * min_score=None correct=False offset=0"),
+        ("search", "query k=10 filter=None * min_score=None correct=False offset=0 "
+                   "group=None per_group=1 decay=None"),
         ("search_batch", "queries k=10 filter=None * min_score=None threads=None "
-                         "correct=False offset=0"),
-        ("explain", "query id filter=None"),
+                         "correct=False offset=0 group=None per_group=1 decay=None"),
+        ("explain", "query id filter=None * decay=None"),
         ("scores", "query"),
         ("search_hybrid", "query vector k=10 filter=None * fetch_k=100 method=minmax weights=None "
-                          "rank_constant=60 offset=0"),
+                          "rank_constant=60 offset=0 group=None per_group=1 decay=None"),
         ("correct", "query filter=None"),
         ("expand", "query filter=None * fb_docs=10 fb_terms=20 original_query_weight=0.8"),
         ("save", "path * extra=None overwrite=True storage_options=None"),

@@ -98,6 +98,7 @@ def test_adapters_may_import_these_names() -> None:
         "Explanation",
         "Hit",
         "Prior",
+        "Query",
     }
     assert DECLARED["bm25rag.adapters"] == {
         "DecayLike",
@@ -127,7 +128,7 @@ def test_adapters_may_import_these_names() -> None:
     }
     assert DECLARED["bm25rag.following"] == {"FollowedFolder", "SharedIndex", "follow", "share"}
     assert DECLARED["bm25rag.fusion"] == {"FusionMethod", "Ranking", "check_fusion", "fuse"}
-    assert DECLARED["bm25rag.hybrid"] == {"HybridSearch", "OnUnknown"}
+    assert DECLARED["bm25rag.hybrid"] == {"HybridSearch", "OnUnknown", "with_parts"}
     assert DECLARED["bm25rag.vectors"] == {"Vector", "Vectors", "read_vector"}
     assert DECLARED["bm25rag.filters"] >= {
         "And",

@@ -170,7 +170,7 @@ WRITES: dict[str, Callable[[BM25Index], Any]] = {
     "rollback": lambda i: i.rollback(),
 }
 # What tells of no document, or is tested by itself below.
-SETTINGS = {"analyzer", "variant", "k1", "b", "delta", "delta_on", "read_only"}
+SETTINGS = {"analyzer", "fields", "variant", "k1", "b", "delta", "delta_on", "read_only"}
 APART = {"save", "refresh", "close", "vectors", "__init__", "__enter__", "__exit__"}
 MAKERS = {"from_texts", "build", "open", "verify"}
 

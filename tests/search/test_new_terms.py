@@ -78,7 +78,7 @@ def test_they_are_found_after_any_history(
 ) -> None:
     index, whole = made_of(history), made_of([[[*WORDS[2:], "absent"]] * 5])
     postings = whole._snapshot.views[0].segment.postings
-    collection = Statistics(9, 70, postings.terms, postings.frequencies())
+    collection = Statistics(9, (70,), postings.terms, postings.frequencies())
     for statistics in (None, collection):
         with backends.use("numpy"):
             expected = data_of(fresh(index, statistics), terms)

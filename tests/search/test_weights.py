@@ -160,8 +160,8 @@ NUMBER = "must be a number from -1e+30 to 1e+30, got"
         ({"cat": None}, TypeError, f"['cat'] {NUMBER} None"),
         ({3: 1.0}, TypeError, " must map terms, which are str, to weights, got the key 3"),
         ({b"cat": 1.0}, TypeError, " must map terms, which are str, to weights, got the key b'"),
-        ([("cat", 1.0)], TypeError, " must be a str, a list of terms, or a dict of terms and"),
-        ({"cat"}, TypeError, " must be a str, a list of terms, or a dict of terms and"),
+        ([("cat", 1.0)], TypeError, " must be a str, a list of terms, a dict of terms and"),
+        ({"cat"}, TypeError, " must be a str, a list of terms, a dict of terms and"),
     ],
 )
 def test_an_invalid_query_with_weights_is_refused_by_name(

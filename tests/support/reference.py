@@ -93,6 +93,24 @@ def absence(variant: str, k1: float, delta: float) -> float:
 
 
 @dataclass(frozen=True)
+class Parts:
+    """A query with parts, each a list of words, stop words among them."""
+
+    text: Query = ()
+    must: Sequence[Sequence[str]] = ()
+    must_not: Sequence[Sequence[str]] = ()
+    phrases: Sequence[Sequence[str]] = ()
+    not_phrases: Sequence[Sequence[str]] = ()
+    field: str | None = None
+
+
+def in_a_row(words: Sequence[str], phrase: Sequence[str]) -> bool:
+    """Whether words have a phrase, at any place."""
+    size = len(phrase)
+    return any(list(words[at : at + size]) == list(phrase) for at in range(len(words)))
+
+
+@dataclass(frozen=True)
 class ReferenceHit:
     """A result: the position of the document, its id and its score."""
 
@@ -114,6 +132,9 @@ class Reference:
     documents: dict[str, Terms] = field(default_factory=dict)
     metadata: dict[str, dict[str, Any]] = field(default_factory=dict)
     counter: int = 0
+    # Words that documents keep, and that are no terms.
+    stopped: frozenset[str] = frozenset()
+    whole: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
     # -- writing ---------------------------------------------------------------
 
@@ -137,7 +158,9 @@ class Reference:
                     continue
                 self.delete([name])
                 written.pop(name, None)
-            self.documents[name] = copy.copy(texts[place])
+            self.whole[name] = copy.deepcopy(self.by_field(texts[place]))
+            kept = {field_: self.kept(own) for field_, own in self.whole[name].items()}
+            self.documents[name] = kept if isinstance(texts[place], dict) else kept["text"]
             self.metadata[name] = dict(metadata[place]) if metadata is not None else {}
             written[name] = None
         return list(written)
@@ -155,7 +178,7 @@ class Reference:
         """Delete documents; return the ids of those that there were."""
         found = [name for name in dict.fromkeys(ids) if name in self.documents]
         for name in found:
-            del self.documents[name]
+            del self.documents[name], self.whole[name]
             self.metadata.pop(name, None)
         return found
 
@@ -178,6 +201,51 @@ class Reference:
         for name, value in parameters.items():
             setattr(view, name, value)
         return view
+
+    # -- parts -----------------------------------------------------------------
+
+    def kept(self, words: Sequence[str]) -> list[str]:
+        """Return the terms of words."""
+        return [word for word in words if word not in self.stopped]
+
+    def scoring(self, query: Query | Parts) -> Query:
+        """Return what scores."""
+        if not isinstance(query, Parts):
+            return query
+        demanded = [term for part in (*query.must, *query.phrases) for term in self.kept(part)]
+        if isinstance(query.text, Mapping):
+            return dict.fromkeys(demanded, 0.0) | dict(query.text) if demanded else query.text
+        return self.kept(query.text) + demanded
+
+    def texts(self, name: str, field_: str | None) -> list[list[str]]:
+        """Return the words of each field of a document that matches, or of one field."""
+        weights = {"text": 1.0} if self.fields is None else self.fields
+        texts = self.whole[name].items()
+        return [own for one, own in texts if weights[one] and field_ in (None, one)]
+
+    def has(self, name: str, part: Sequence[str], field_: str | None) -> bool:
+        """Whether a document has all terms of a part, or all stop words if it has no others."""
+        texts = self.texts(name, field_)
+        if kept := self.kept(part):
+            return set(kept) <= {word for text in texts for word in text}
+        return any(set(part) <= set(text) for text in texts)
+
+    def matched(self, name: str, query: Query | Parts) -> bool:
+        """Whether a document matches."""
+        touched = not self.words(self.documents[name]).isdisjoint(self.scoring(query))
+        if not isinstance(query, Parts):
+            return touched
+        texts, one = self.texts(name, query.field), query.field
+        demands = bool(query.must or query.phrases)
+        if one is not None:
+            touched = any(not set(self.scoring(query)).isdisjoint(text) for text in texts)
+        return (
+            (touched or demands)
+            and all(self.has(name, part, one) for part in query.must)
+            and not any(self.has(name, part, one) for part in query.must_not)
+            and all(any(in_a_row(text, part) for text in texts) for part in query.phrases)
+            and not any(in_a_row(text, part) for part in query.not_phrases for text in texts)
+        )
 
     # -- statistics ------------------------------------------------------------
 
@@ -279,8 +347,9 @@ class Reference:
         f = self.f(self.tf(terms, term), self.length(terms), average) - self.absent()
         return np.float32(weight * np.float32(f))
 
-    def scores(self, query: Query) -> list[float]:
+    def scores(self, query: Query | Parts) -> list[float]:
         """Score of every living document, by definition."""
+        query = self.scoring(query)
         weights, shift, average = self.weights(query), self.shift(query), self.average
         result = []
         for terms in self.documents.values():
@@ -313,21 +382,20 @@ class Reference:
             for terms in self.documents.values()
         ]
 
-    def matches(self, query: Query, accept: Accept | None = None) -> list[ReferenceHit]:
+    def matches(self, query: Query | Parts, accept: Accept | None = None) -> list[ReferenceHit]:
         """Every match, best first, ties in document order."""
         hits = [
             ReferenceHit(row, name, score)
             for row, (name, score) in enumerate(
                 zip(self.documents, self.scores(query), strict=True)
             )
-            if not self.words(self.documents[name]).isdisjoint(query)
-            and (accept is None or accept(name, self.metadata[name]))
+            if self.matched(name, query) and (accept is None or accept(name, self.metadata[name]))
         ]
         return sorted(hits, key=lambda hit: (-hit.score, hit.row))
 
     def search(
         self,
-        query: Query,
+        query: Query | Parts,
         k: int = 10,
         accept: Accept | None = None,
         min_score: float | None = None,

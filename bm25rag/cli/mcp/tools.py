@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, get_args
 from bm25rag import Document
 from bm25rag.agents import Answer, answers, grep, read, schemas, search
 from bm25rag.agents.answers import Part, plain
-from bm25rag.agents.searching import LONGEST_QUERY, check_filter
+from bm25rag.agents.searching import LONGEST_QUERY, check_filter, read_question
 from bm25rag.cli.dropped import dropped_words
 from bm25rag.cli.mcp.served import Served, named
 from bm25rag.common.checks import check_id, check_ids, check_sequence
@@ -100,6 +100,7 @@ class IndexTools:
                 {
                     "query": query,
                     "id": schemas.string("The document's id."),
+                    **schemas.parts_schema(),
                     "budget": schemas.paging()["budget"],
                 },
                 _explain,
@@ -170,13 +171,13 @@ def _read(served: Served, **arguments: Any) -> Answer:
     return read(served.index, **arguments)
 
 
-def _explain(served: Served, query: Any, id: Any, budget: Any = answers.BUDGET) -> Answer:
+def _explain(
+    served: Served, query: Any, id: Any, budget: Any = answers.BUDGET, **asked_for: Any
+) -> Answer:
     room = answers.check_budget(budget) - answers.FRAME
-    if not isinstance(query, str) or len(query) > LONGEST_QUERY:
-        message = f"query must be a string of at most {LONGEST_QUERY:,} characters"
-        raise TypeError(message)
+    question = read_question(query, **asked_for)
     index = served.index.snapshot()
-    explanation = index.explain(query, check_id("id", id))
+    explanation = index.explain(question, check_id("id", id))
     values = asdict(explanation)
     if index.fields is None:
         for one in values["terms"]:
@@ -189,7 +190,9 @@ def _explain(served: Served, query: Any, id: Any, budget: Any = answers.BUDGET) 
         )
         for one in values["terms"]
     ]
-    ignored = dropped_words(query, index.analyzer, explanation)
+    parts += [Part({"part": str(one), "passed": one.passed}, str(one)) for one in explanation.parts]
+    text = question if isinstance(question, str) else question.as_text()
+    ignored = dropped_words(text, index.analyzer, explanation)
     parts += [
         Part({"word": word, "ignored": reason}, f"{word!r} does not count: {reason}")
         for word, reason in ignored.items()

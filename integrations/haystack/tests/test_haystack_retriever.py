@@ -39,7 +39,7 @@ def test_it_takes_what_haystacks_own_takes_and_a_least_score_after_that() -> Non
     for name in ("__init__", "run", "run_async"):
         own = inspect.signature(getattr(BM25Retriever, name)).parameters
         theirs = inspect.signature(getattr(InMemoryBM25Retriever, name)).parameters
-        more = ["min_score", "correct", "expand", *(["offset"] if name != "__init__" else [])]
+        more = ["min_score", "correct", "expand", "parse_query" if name == "__init__" else "offset"]
         assert list(own) == [*theirs, *more]
         defaults = [parameter.default for parameter in own.values()]
         assert defaults[: len(theirs)] == [parameter.default for parameter in theirs.values()]

@@ -281,7 +281,7 @@ def test_retrievers_are_made_again_from_a_dump(tmp_path: Path, documents: list[D
     store.write_documents(encoded(documents))
     shared: dict[str, Any] = {"top_k": 2, "filter_policy": "merge"}
     fusion = {"top_k_per_retriever": 7, "method": "rrf", "weights": [0.2, 0.8], "rank_constant": 10}
-    fusion |= {"correct": True, "expand": False}
+    fusion |= {"correct": True, "expand": False, "parse_query": True}
     settings = {
         "alone": {**shared, "filters": ENGLISH, "scale_score": True, "min_score": 0.5},
         "hybrid": {**shared, "filters": RECENT, **fusion},

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 from langchain_core.documents import Document
 
-from bm25rag import BM25Index, Hit
-from bm25rag.adapters import read_hits
+from bm25rag import BM25Index, Hit, Query
+from bm25rag.adapters import check_flag, read_hits
 from bm25rag.filters import And, CallableFilter, Not, Or, parse_filter
 from bm25rag.filters import Filter as ParsedFilter
 from langchain_bm25rag.documents import Ids, read_ids, to_document
@@ -16,8 +16,8 @@ from langchain_bm25rag.documents import Ids, read_ids, to_document
 Filter: TypeAlias = dict[str, Any] | set[str] | frozenset[str] | Callable[[Document], object]
 """The values of ``filter`` except None."""
 
-Question: TypeAlias = str | Mapping[str, float]
-"""A text, or terms and their weights."""
+Question: TypeAlias = str | Mapping[str, float] | Query
+"""A text, terms and their weights, or what documents must have and must not have."""
 
 
 def copy_filter(filter: Any) -> Any:
@@ -39,12 +39,14 @@ def search(
     correct: bool = False,
     expand: bool = False,
     offset: int = 0,
+    parse_query: bool = False,
     **shaping: Any,
 ) -> list[Hit]:
     """Search the index, and read texts and metadata of all hits at once."""
     searched, parsed = narrow(index, filter)
     if is_filter_alone(query, parsed):
         return passing(searched, parsed, k, min_score, offset)
+    query = read_query(index, query, parse_query)
     if expand:
         terms = searched.correct(query, parsed).terms if correct else query
         query, correct = searched.expand(terms, filter=parsed), False
@@ -52,6 +54,12 @@ def search(
     hits = searched.search(query, k, parsed, correct=correct, **page)
     read_hits(hits, "text", "metadata")
     return hits
+
+
+def read_query(index: BM25Index, query: Question, parse_query: bool) -> Question:
+    """Return a question; a text that is not blank is parsed if that is asked for."""
+    parses = check_flag("parse_query", parse_query) and isinstance(query, str)
+    return Query.parse(query, fields=index.fields) if parses and query.strip() else query
 
 
 def is_filter_alone(query: Question, filter: ParsedFilter | None) -> bool:

@@ -14,7 +14,7 @@ from langchain_core.indexing.base import DeleteResponse
 from langchain_core.vectorstores import VectorStore
 from pydantic import Field, PrivateAttr, SkipValidation, model_validator
 
-from bm25rag import BM25Index
+from bm25rag import BM25Index, Query
 from bm25rag.adapters import OnDuplicate, check_count
 from bm25rag.errors import ReadOnlyError, UncommittedWarning
 from bm25rag.fusion import FusionMethod, Ranking, check_fusion
@@ -49,7 +49,14 @@ from langchain_bm25rag.documents import (
     to_document,
     write,
 )
-from langchain_bm25rag.filters import Filter, choose, filter_of, is_filter_alone, passing
+from langchain_bm25rag.filters import (
+    Filter,
+    choose,
+    filter_of,
+    is_filter_alone,
+    passing,
+    read_query,
+)
 from langchain_bm25rag.searching import Fields
 from langchain_bm25rag.settings import Making, Opening, naming, refuse
 
@@ -89,10 +96,12 @@ class BM25HybridRetriever(BM25DocumentIndex):
     ``with``, which take back in the vector store what the index loses. After a crash, ``align``
     makes the vector store hold what the index holds.
 
-    ``k``, ``filter``, ``min_score``, ``correct``, ``expand`` and ``offset`` are arguments of the
-    constructor, and of each call of ``invoke``, ``ainvoke``, ``batch``, ``abatch`` and ``bind``,
-    where ``None`` means the constructor's. The vector store gets the question as it is asked;
-    ``correct`` and ``expand`` change it for BM25. Scores are the fused ones.
+    ``k``, ``filter``, ``min_score``, ``correct``, ``expand``, ``offset`` and ``parse_query`` are
+    arguments of the constructor, and of each call of ``invoke``, ``ainvoke``, ``batch``, ``abatch``
+    and ``bind``, where ``None`` means the constructor's. The vector store gets the question as it
+    is asked; ``correct`` and ``expand`` change it for BM25. Of a ``bm25rag.Query``, or a question
+    that is parsed, it gets the words that documents may or must have, and every result passes its
+    parts. Scores are the fused ones.
 
     Examples
     --------
@@ -356,27 +365,30 @@ class BM25HybridRetriever(BM25DocumentIndex):
 
     @planned
     def _get_relevant_documents(  # type: ignore[override]
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **given: Any
+        self, query: Any, *, run_manager: CallbackManagerForRetrieverRun, **given: Any
     ) -> Plan[list[Document]]:
         asked = self._asked(query, given)
-        if not isinstance(query, str):
+        if not isinstance(query, (str, Query)):
             message = (
                 "query must be a str, got weights of terms: the vector store needs a text; "
                 "BM25Retriever takes weights"
             )
             raise TypeError(message)
+        parses = asked.pop("parse_query")
         k, offset = check_count("k", asked.pop("k")), check_count("offset", asked.pop("offset"))
         keywords, snapshot = self._keywords(asked["filter"]), self.index.snapshot()
         filter = asked["filter"] = filter_of(snapshot, asked["filter"])
         if is_filter_alone(query, filter):
             hits = yield work(passing, snapshot, filter, k, asked["min_score"], offset)
             return self._documents(hits)
+        question = read_query(snapshot, query, parses)
+        query = question.as_text() if isinstance(question, Query) else query
         asked |= {name: getattr(self, name) for name in _SEARCHING}
         asked["known"] = self.index.__contains__
         if self.reranker is None:
-            search = HybridSearch(snapshot, query, k, offset=offset, **asked)
+            search = HybridSearch(snapshot, question, k, offset=offset, **asked)
             return (yield from self._fused(run_manager, query, snapshot, search, keywords))
-        search = HybridSearch(snapshot, query, max(offset + k, self.fetch_k), **asked)
+        search = HybridSearch(snapshot, question, max(offset + k, self.fetch_k), **asked)
         found = yield from self._fused(run_manager, query, snapshot, search, keywords)
         reranking = (found, query, run_manager.get_child())
         found = yield Step(self.reranker, "compress_documents", reranking)

@@ -32,10 +32,11 @@ class BM25Retriever(SearchingBM25):
     """An exact, updatable, durable BM25 retriever.
 
     It returns only documents that contain a term of the query, as new objects equal to those
-    that were stored. ``k``, ``filter``, ``min_score``, ``correct``, ``expand`` and ``offset`` are
-    arguments of the constructor, and of each call of ``invoke``, ``ainvoke``, ``batch``, ``abatch``
-    and ``bind``, where ``None`` means the constructor's. A question is a text, or a dict of terms
-    and their weights; a blank one with a filter returns all that passes, in document order.
+    that were stored. ``k``, ``filter``, ``min_score``, ``correct``, ``expand``, ``offset`` and
+    ``parse_query`` are arguments of the constructor, and of each call of ``invoke``, ``ainvoke``,
+    ``batch``, ``abatch`` and ``bind``, where ``None`` means the constructor's. A question is a
+    text, a dict of terms and their weights, or a ``bm25rag.Query``; a blank text with a filter
+    returns all that passes, in document order.
 
     Examples
     --------

@@ -34,11 +34,11 @@ _SHORT.maxother = 200  # characters; the repr of an index takes about 150
 # How results are grouped, and scores lowered, as ``BM25Index.search`` does it.
 SHAPING = ("group", "per_group", "decay")
 
-_PER_CALL = ("k", "filter", "min_score", "correct", "expand", "offset", *SHAPING)
+_PER_CALL = ("k", "filter", "min_score", "correct", "expand", "offset", "parse_query", *SHAPING)
 # What calls take, as ``check_call`` says it.
 _TAKES = (
-    "k, filter and min_score for each call, got {}; also correct, expand, offset, group, "
-    "per_group and decay: "
+    "k, filter and min_score for each call, got {}; also correct, expand, offset, parse_query, "
+    "group, per_group and decay: "
     "a retriever takes everything else in its constructor"
 )
 
@@ -55,6 +55,7 @@ class Fields(TypedDict, total=False):
     group: str | None
     per_group: int
     decay: DecayLike | None
+    parse_query: bool
     score_key: str | None
     id_key: str | None
     spans_key: str | None
@@ -105,6 +106,9 @@ class SearchingBM25(Stored, BaseRetriever):
     decay: SkipValidation[DecayLike | None] = None
     """What lowers scores: a ``bm25rag.Decay`` by age, a ``bm25rag.Prior`` by a number, or a dict of
     the arguments of one."""
+
+    parse_query: SkipValidation[bool] = False
+    """Whether to read quotes and signs in a question, as ``bm25rag.Query.parse`` does."""
 
     score_key: str | None = None
     """The metadata key for the score of a result; ``None`` for none."""

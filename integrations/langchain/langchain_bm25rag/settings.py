@@ -8,7 +8,7 @@ from numbers import Number
 from os import PathLike
 from typing import Any, TypedDict
 
-from bm25rag import Analyzer, BM25Index
+from bm25rag import Analyzer, BM25Index, Query
 from bm25rag.adapters import Mode, Tokenizer
 
 _PARAMETERS = ("variant", "k1", "b", "delta", "delta_on", "fields")
@@ -140,7 +140,7 @@ def check_call(name: str, query: object, given: Collection[str], takes: str) -> 
     In a chain, the query may be anything; LangChain's own ``verbose`` may be among the keywords.
     ``takes`` says what a call takes, and where else to give what it does not.
     """
-    if not isinstance(query, str) and not _is_weighted(query):
+    if not isinstance(query, (str, Query)) and not _is_weighted(query):
         message = f"query must be a str, got {type(query).__name__}{_hint(query)}"
         raise TypeError(message)
     if given and (unknown := [each for each in given if each != "verbose"]):

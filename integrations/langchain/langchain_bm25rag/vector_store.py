@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
-from bm25rag import BM25Index
+from bm25rag import BM25Index, Query
 from bm25rag import Document as StoredDocument
 from bm25rag.adapters import DecayLike, OnDuplicate, check_count, check_real, read_hits
 from bm25rag.fusion import FusionMethod, check_fusion
@@ -36,7 +36,15 @@ from langchain_bm25rag.documents import (
     to_document,
     write,
 )
-from langchain_bm25rag.filters import Filter, Question, delete, is_filter_alone, narrow, search
+from langchain_bm25rag.filters import (
+    Filter,
+    Question,
+    delete,
+    is_filter_alone,
+    narrow,
+    read_query,
+    search,
+)
 from langchain_bm25rag.settings import Making, Opening, check_call, naming_preprocess_func, refuse
 from langchain_bm25rag.sparse import (
     RetrievalMode,
@@ -50,8 +58,8 @@ from langchain_bm25rag.storing import Stored
 
 # What calls take, as ``check_call`` says it.
 _TAKES = (
-    "k, filter, min_score, retrieval_mode, correct, expand, offset, group, per_group and decay for "
-    "each call, got {}: "
+    "k, filter, min_score, retrieval_mode, correct, expand, offset, parse_query, group, per_group "
+    "and decay for each call, got {}: "
     "method, weights, rank_constant and fetch_k belong to the store's constructor"
 )
 _FUSION = ("fetch_k", "method", "weights", "rank_constant")
@@ -93,6 +101,7 @@ class _Options(TypedDict, total=False):
     group: str | None
     per_group: int
     decay: DecayLike | None
+    parse_query: bool
 
 
 class BM25VectorStore(Stored, VectorStore):
@@ -369,8 +378,9 @@ class BM25VectorStore(Stored, VectorStore):
         Parameters
         ----------
         query
-            A text, or terms and their weights, in ``"bm25"`` mode. A blank text and a filter ask
-            for all documents that pass, in document order.
+            A text; or terms and their weights, in ``"bm25"`` mode; or a ``bm25rag.Query``, in
+            ``"hybrid"`` mode too. A blank text and a filter ask for all documents that pass, in
+            document order.
         k
             How many at most, >= 0.
         filter
@@ -389,6 +399,8 @@ class BM25VectorStore(Stored, VectorStore):
             How results are grouped by a path of the metadata, such as ``"source"``, and what
             lowers their scores by age or a number, as in ``BM25Index.search``; a filter alone
             lists documents as they are.
+        parse_query
+            Whether to read quotes and signs in a text, as ``bm25rag.Query.parse`` does.
 
         Raises
         ------
@@ -415,17 +427,19 @@ class BM25VectorStore(Stored, VectorStore):
 
         Parameters
         ----------
-        query, k, filter, min_score, retrieval_mode, correct, expand, offset
+        query, k, filter, min_score, retrieval_mode, correct, expand, offset, parse_query
             As in ``similarity_search``, as are ``group``, ``per_group`` and ``decay``; it also
             lists the exceptions.
         """
         unknown = [name for name in options if name not in _Options.__annotations__]
         check_call(type(self).__name__, query, unknown, _TAKES)
+        query = read_query(self.index, query, options.pop("parse_query", False))
         mode = self._read_mode(query, **options)
         embedding = None if mode == "bm25" else self.sparse_embedding
         vector = None
         if embedding is not None:
-            vector = yield from embed_query(embedding, str(query))
+            text = query.as_text() if isinstance(query, Query) else str(query)
+            vector = yield from embed_query(embedding, text)
         found: list[tuple[Document, float]]
         found = yield Step(self, "_search", (query, vector, k), {**options, "retrieval_mode": mode})
         return found
@@ -439,8 +453,8 @@ class BM25VectorStore(Stored, VectorStore):
     ) -> RetrievalMode:
         mode = self.retrieval_mode if retrieval_mode is None else retrieval_mode
         asked = [name for name in ("correct", "expand") if options.get(name)]
-        if not isinstance(query, str):
-            asked.append("a query of weights")
+        if not isinstance(query, str) and (mode == "sparse" or not isinstance(query, Query)):
+            asked.append("a query of weights or parts")
         if read_mode(mode, self.sparse_embedding) != "bm25" and asked:
             message = f"{' and '.join(asked)} needs retrieval_mode='bm25', got {mode!r}"
             raise ValueError(message)
@@ -448,7 +462,7 @@ class BM25VectorStore(Stored, VectorStore):
 
     def _search(
         self,
-        query: str,
+        query: Question,
         vector: Vector | None,
         k: int,
         *,

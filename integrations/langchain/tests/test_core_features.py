@@ -132,7 +132,7 @@ def test_what_needs_bm25_alone_says_so() -> None:
         with pytest.raises(ValueError, match="needs retrieval_mode='bm25', got 'hybrid'"):
             store.similarity_search("cat", **keywords)
         assert store.similarity_search("cat", retrieval_mode="bm25", **keywords)
-    with pytest.raises(ValueError, match="weights needs retrieval_mode='bm25'"):
+    with pytest.raises(ValueError, match="weights or parts needs retrieval_mode='bm25'"):
         store.similarity_search({"cat": 1.0})
     for mode in ("sparse", "hybrid"):
         whole = store.similarity_search("cat", 10, retrieval_mode=mode)

@@ -108,6 +108,8 @@ class BM25Retriever(NodeStore, BaseRetriever):
     spans_key
         The metadata key for the words of a node that match, each a dict of ``start`` and ``end``
         in its content, and ``term``; ``None`` for none. Models do not get to see it.
+    parse_query
+        Whether to read quotes and signs in questions, as ``bm25rag.Query.parse`` does.
 
     Raises
     ------
@@ -146,6 +148,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         per_group: int = 1,
         decay: DecayLike | None = None,
         spans_key: str | None = None,
+        parse_query: bool = False,
     ) -> None:
         if existing_bm25 is None and nodes is None:
             raise ValueError("nodes or existing_bm25 must be given; nodes=[] starts empty")
@@ -154,8 +157,9 @@ class BM25Retriever(NodeStore, BaseRetriever):
         self.similarity_top_k = similarity_top_k
         self.filters = filters
         shaping: Any = {"group": group, "per_group": per_group, "decay": decay}
-        options = Options(correct, expand, min_score, spans_key=spans_key, **shaping)
-        self._options = options.checked()
+        self._options = Options(
+            correct, expand, min_score, spans_key=spans_key, parse_query=parse_query, **shaping
+        ).checked()
         index = choose_index(
             existing_bm25,
             (language, stemmer, skip_stemming, token_pattern, tokenizer),
@@ -200,6 +204,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         per_group: int = 1,
         decay: DecayLike | None = None,
         spans_key: str | None = None,
+        parse_query: bool = False,
     ) -> Self:
         """Make a retriever from nodes, from a docstore, or from the docstore of an index.
 
@@ -252,6 +257,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
             per_group=per_group,
             decay=decay,
             spans_key=spans_key,
+            parse_query=parse_query,
         )
 
     def __repr__(self) -> str:
@@ -328,6 +334,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         expand: Expand | None = None,
         min_score: float | None = None,
         offset: int = 0,
+        parse_query: bool | None = None,
         **shaping: Any,
     ) -> list[NodeWithScore]:
         """Retrieve with different settings, for this query only.
@@ -335,15 +342,15 @@ class BM25Retriever(NodeStore, BaseRetriever):
         Parameters
         ----------
         query
-            A text, a query bundle, a list of terms, or a mapping of terms to weights. Without any
-            word, all nodes that pass the filters are found, in the order of the index, with score
-            0, whatever ``min_score`` is; without filters, none.
+            A text, a query bundle, a list of terms, a mapping of terms to weights, or a
+            ``bm25rag.Query``. Without any word, all nodes that pass the filters are found, in the
+            order of the index, with score 0, whatever ``min_score`` is; without filters, none.
         similarity_top_k
             The maximum number of nodes to return; ``None`` for the retriever's.
         filters
             Which nodes may be returned; ``None`` for the retriever's filters.
             ``MetadataFilters(filters=[])`` lets every node pass.
-        correct, expand, min_score
+        correct, expand, min_score, parse_query
             As in the constructor; ``None`` for the retriever's.
         offset
             How many of the best nodes to leave out, as on a second page.
@@ -352,6 +359,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
             retriever's.
         """
         asked = {"correct": correct, "expand": expand, "min_score": min_score, "offset": offset}
+        asked["parse_query"] = parse_query
         changed = self._changed(similarity_top_k, filters, **asked, **shaping)
         return changed.retrieve(_bundle(query))
 
@@ -365,10 +373,12 @@ class BM25Retriever(NodeStore, BaseRetriever):
         expand: Expand | None = None,
         min_score: float | None = None,
         offset: int = 0,
+        parse_query: bool | None = None,
         **shaping: Any,
     ) -> list[NodeWithScore]:
         """Search as ``search`` does, in a thread, and await the objects of index nodes."""
         asked = {"correct": correct, "expand": expand, "min_score": min_score, "offset": offset}
+        asked["parse_query"] = parse_query
         changed = self._changed(similarity_top_k, filters, **asked, **shaping)
         return await changed.aretrieve(_bundle(query))
 
@@ -435,6 +445,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
             "group": options.group,
             "per_group": options.per_group,
             "decay": options.decay,
+            "parse_query": options.parse_query,
         }
         persistence.save(self.bm25, path, saved.changed(changed))
 
@@ -459,6 +470,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         per_group: int | None = None,
         decay: DecayLike | None = None,
         spans_key: str | None = None,
+        parse_query: bool | None = None,
     ) -> Self:
         """Load a retriever that ``persist`` saved; it can be changed in memory.
 
@@ -496,6 +508,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
             "per_group": per_group,
             "decay": decay,
             "spans_key": spans_key,
+            "parse_query": parse_query,
         }
         chosen: dict[str, Any] = {
             name: getattr(settings, name) if value is None else value

@@ -40,6 +40,7 @@ class Settings(BaseModel):
     group: str | None = None
     per_group: int = 1
     decay: dict[str, Any] | None = None
+    parse_query: bool = False
 
     # Of a store.
     alpha: float = 0.5

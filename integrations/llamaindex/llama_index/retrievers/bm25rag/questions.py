@@ -8,12 +8,12 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 from llama_index.retrievers.bm25rag.filters import path_of
 
-from bm25rag import BM25Index, Hit
-from bm25rag.adapters import DecayLike, check_count, check_real, decay_dict
+from bm25rag import BM25Index, Hit, Query
+from bm25rag.adapters import DecayLike, check_count, check_flag, check_real, decay_dict
 from bm25rag.filters import FilterSpec
 
-Question: TypeAlias = str | Sequence[str] | Mapping[str, float]
-"""A text, the terms of one, or terms and their weights."""
+Question: TypeAlias = str | Sequence[str] | Mapping[str, float] | Query
+"""A text, the terms of one, terms and their weights, or what nodes must have and must not have."""
 
 Expand: TypeAlias = bool | Mapping[str, Any]
 """Whether to expand questions, or the arguments of ``BM25Index.expand``."""
@@ -32,6 +32,7 @@ class Options(NamedTuple):
     group: str | None = None
     per_group: int = 1
     decay: DecayLike | None = None
+    parse_query: bool = False
 
     @classmethod
     def taken_from(cls, given: dict[str, Any]) -> Self:
@@ -54,10 +55,16 @@ class Options(NamedTuple):
             check_real("min_score", self.min_score, -math.inf, math.inf)
         if not isinstance(self.spans_key, str | None):
             raise TypeError(f"spans_key must be a str or None, got {self.spans_key!r:.100}")
+        check_flag("parse_query", self.parse_query)
         shaping = {"group": _path(self.group), "per_group": self.per_group}
         BM25Index().search("", 0, **shaping)  # checks them
         offset, decay = check_count("offset", self.offset), decay_dict(self.decay)
         return self._replace(offset=offset, decay=decay)
+
+    def read(self, question: Question, index: BM25Index) -> Question:
+        """Return a question, parsed if it is a text and that is asked for."""
+        parses = self.parse_query and isinstance(question, str)
+        return Query.parse(question, fields=index.fields) if parses else question
 
     def changed(self, **given: Any) -> Self:
         """Return options of which those are replaced that are given, and not ``None``."""
@@ -74,7 +81,7 @@ def search(
     index: BM25Index, question: Question, k: int, filter: FilterSpec | None, options: Options
 ) -> list[Hit]:
     """Return the nodes that contain a term of a question, ranked, of a snapshot of an index."""
-    correct = options.correct
+    question, correct = options.read(question, index), options.correct
     if options.expand:
         if correct:
             question, correct = index.correct(question, filter).terms, False

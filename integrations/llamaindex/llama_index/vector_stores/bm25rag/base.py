@@ -364,7 +364,8 @@ class BM25VectorStore(BasePydanticVectorStore):
         Parameters
         ----------
         query
-            Its ``query_str`` may also be a list of terms, or a mapping of terms to weights. Mode
+            Its ``query_str`` may also be a list of terms, a mapping of terms to weights, or a
+            ``bm25rag.Query``, whose parts hold for all that is found. Mode
             ``text_search`` returns the ``similarity_top_k`` best by BM25, ``sparse`` those by
             sparse vectors, or by BM25 if there are none and no ``sparse_query_fn``; both of them
             ``sparse_top_k``, if that is given. Mode ``hybrid`` fuses at least ``fetch_k`` of each
@@ -374,9 +375,9 @@ class BM25VectorStore(BasePydanticVectorStore):
         **kwargs
             ``correct`` and ``expand``, as in ``BM25Retriever``, for the words of the query;
             ``min_score``, the least score of a node that is returned; ``offset``, how many of the
-            best nodes to leave out; and ``spans_key``, ``group``, ``per_group`` and ``decay``, as
-            there, the last three in modes ``text_search`` and ``sparse``. All others are for
-            ``query`` of the dense store. The retriever of an index passes them on:
+            best nodes to leave out; and ``spans_key``, ``parse_query``, ``group``, ``per_group``
+            and ``decay``, as there, the last three in modes ``text_search`` and ``sparse``. All
+            others are for ``query`` of the dense store. The retriever of an index passes them on:
             ``as_retriever(vector_store_kwargs={...})``.
 
         Returns

@@ -36,10 +36,11 @@ from llama_index.vector_stores.bm25rag.writing import (
     check_options,
 )
 
-from bm25rag import BM25Index, Document, Hit
+from bm25rag import BM25Index, Document, Hit, Query
 from bm25rag.adapters import check_count, check_real
 from bm25rag.filters import And, Filter, parse_filter
 from bm25rag.fusion import Ranking, fuse
+from bm25rag.hybrid import with_parts
 
 _Mode = VectorStoreQueryMode
 
@@ -151,6 +152,7 @@ class Retrieval(NodeStore):
         check_options("query", others, self.vectors)
         mode = _Mode(query.mode)
         scope = Scope.of(query, self.snapshot())
+        query, scope, options = _read_parts(query, mode, scope, options)
         by_words = mode in (_Mode.TEXT_SEARCH, _Mode.SPARSE)
         k = check_count("similarity_top_k", query.similarity_top_k)
         if mode is _Mode.HYBRID:
@@ -252,7 +254,7 @@ class Retrieval(NodeStore):
     ) -> list[Hit]:
         """Find the k best nodes by their sparse vectors, or by BM25 if there are none."""
         if self._of_queries is not None:
-            text = _text_of(query)
+            text = _plain(_text_of(query))
             if not isinstance(text, str):
                 kind = type(text).__name__
                 raise TypeError(f"query_str must be a text for sparse_query_fn, got {kind}")
@@ -287,7 +289,9 @@ class Retrieval(NodeStore):
         kept = self._passing(found, query, scope)
         if scope.filter is None and len(kept) == len(found):
             return kept[:k]
-        wanted, asked = min(k, scope.snapshot.count(scope.filter)), k
+        wanted, asked = k, k
+        if scope.filter is None or not scope.filter.per_document:
+            wanted = min(k, scope.snapshot.count(scope.filter))
         while len(kept) < wanted:
             asked *= 4
             found = _read_answer((yield _ask(plain, asked, options)))
@@ -324,10 +328,11 @@ class Retrieval(NodeStore):
                 )
         if not nodes:
             return nodes
-        alone = NodeStore(BM25Index(), MetadataMode.NONE, {}, verbose=False)
+        alone = NodeStore(BM25Index(self.bm25.analyzer), self._metadata_mode, {}, verbose=False)
         alone.add_nodes(nodes.values())
         scope = Scope.of(query, alone.bm25.snapshot())
-        return {id: nodes[id] for id in alone.bm25.ids(scope.filter)}
+        passing = with_parts(scope.snapshot, query.query_str or "", scope.filter)
+        return {id: nodes[id] for id in alone.bm25.ids(passing)}
 
     def _read(self, ids: Sequence[str], scope: Scope) -> dict[str, BaseNode]:
         """Return by id those of some nodes that the index holds and that pass."""
@@ -343,6 +348,28 @@ def _text_of(query: VectorStoreQuery) -> str:
     if query.query_str is None:
         raise ValueError(f"query mode {query.mode.value!r} needs query_str, the text of the query")
     return query.query_str
+
+
+def _plain(question: Any) -> Any:
+    """Return a question as what knows no parts takes it."""
+    return question.as_text() if isinstance(question, Query) else question
+
+
+def _read_parts(
+    query: VectorStoreQuery, mode: _Mode, scope: Scope, options: Options
+) -> tuple[VectorStoreQuery, Scope, Options]:
+    """Return a query, parsed if that is asked for; its parts hold for all legs."""
+    question: Any = query.query_str
+    if not is_blank(question):
+        question = options.read(question, scope.snapshot)
+    if not isinstance(question, Query):
+        return query, scope, options
+    if options.correct and mode is _Mode.HYBRID:
+        question = scope.snapshot.correct(question, scope.filter).terms
+        options = options._replace(correct=False)
+    if mode is not _Mode.TEXT_SEARCH:
+        scope = scope._replace(filter=with_parts(scope.snapshot, question, scope.filter))
+    return replace(query, query_str=question), scope, options
 
 
 def _find_words(query: VectorStoreQuery, scope: Scope, k: int, options: Options) -> list[Hit]:
@@ -371,7 +398,7 @@ def _refuse_shaping(options: Options, mode: _Mode) -> None:
 
 
 def _ask(query: VectorStoreQuery, k: int, options: dict[str, Any]) -> Call:
-    asked = replace(query, similarity_top_k=k)
+    asked = replace(query, similarity_top_k=k, query_str=_plain(query.query_str))
     return Call("query", {"query": asked, **options}, "query mode 'text_search' does not ask it")
 
 

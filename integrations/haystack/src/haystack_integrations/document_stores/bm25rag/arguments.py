@@ -8,18 +8,24 @@ from typing import TypeAlias
 
 from haystack.dataclasses import Document, SparseEmbedding
 
+from bm25rag import Query
 from bm25rag.adapters import check_real
 from bm25rag.vectors import read_vector
 
 Question: TypeAlias = str | list[str] | dict[str, float]
-"""A text, terms, or terms with their weights."""
+"""A text, terms, or terms with their weights: what Haystack can describe to a model."""
+
+AnyQuestion: TypeAlias = Question | Query
+"""The same, or what documents must have and must not have."""
 
 
-def check_query(query: object, name: str = "query") -> Question:
+def check_query(query: object, name: str = "query") -> AnyQuestion:
     """Return a query; refuse an empty one."""
-    if not isinstance(query, str | list | dict):
+    if not isinstance(query, str | list | dict | Query):
         expected = f"{name} must be a str, got {type(query).__name__}"
-        raise TypeError(f"{expected}; or a list of terms, or a dict of terms and their weights")
+        raise TypeError(
+            f"{expected}; or a list of terms, a dict of terms and their weights, or a bm25rag.Query"
+        )
     if not query:
         raise ValueError(f"{name} must not be empty")
     return query

@@ -13,7 +13,7 @@ from haystack.document_stores.errors import DuplicateDocumentError
 from haystack.document_stores.types import DuplicatePolicy
 from haystack.errors import FilterError
 from haystack_integrations.document_stores.bm25rag.arguments import (
-    Question,
+    AnyQuestion,
     asks_for_all,
     check_documents,
     check_query,
@@ -30,7 +30,7 @@ from haystack_integrations.document_stores.bm25rag.fields import (
 )
 from haystack_integrations.document_stores.bm25rag.searching import Search, filter_of
 
-from bm25rag import BM25Index
+from bm25rag import BM25Index, Query
 from bm25rag.adapters import (
     DecayLike,
     OnDuplicate,
@@ -196,7 +196,7 @@ class Operations:
 
     def bm25_retrieval(
         self,
-        query: Question,
+        query: AnyQuestion,
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
         scale_score: bool = False,
@@ -223,7 +223,7 @@ class Operations:
 
     def bm25_retrieval_batch(
         self,
-        queries: Sequence[Question],
+        queries: Sequence[AnyQuestion],
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
         scale_score: bool = False,
@@ -273,7 +273,7 @@ class Operations:
 
     def sparse_hybrid_retrieval(
         self,
-        query: Question,
+        query: AnyQuestion,
         query_sparse_embedding: SparseEmbedding,
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
@@ -315,8 +315,14 @@ class Operations:
         )
         return search.documents(hits)
 
+    def parsed(self, query: AnyQuestion) -> AnyQuestion:
+        """Return a query; a text that is not blank as ``bm25rag.Query.parse`` reads it."""
+        if not isinstance(query, str) or not query.strip():
+            return query
+        return Query.parse(query, fields=self._shared.current.fields)
+
     def hybrid_search(
-        self, query: Question, filters: dict[str, Any] | None, top_k: int, **options: Any
+        self, query: AnyQuestion, filters: dict[str, Any] | None, top_k: int, **options: Any
     ) -> HybridSearch:
         """Return a search by BM25 and by another retriever, which the caller asks.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from haystack.dataclasses import Document
 from haystack_integrations.document_stores.bm25rag.arguments import (
-    Question,
+    AnyQuestion,
     asks_for_all,
     check_min_score,
     check_query,
@@ -75,7 +75,7 @@ class Search:
         return {"min_score": floor, "offset": self.offset, **self._shaping}
 
     def by_words(
-        self, queries: Mapping[str, Question], correct: bool, expand: bool
+        self, queries: Mapping[str, AnyQuestion], correct: bool, expand: bool
     ) -> list[list[Document]]:
         """Answer queries, each under its name in messages."""
         asked = {
@@ -91,7 +91,7 @@ class Search:
         found = dict(zip(asked, map(self.documents, hits), strict=True))
         return [found[name] if name in found else self.page() for name in queries]
 
-    def rewritten(self, query: Question, correct: bool, expand: bool) -> Question:
+    def rewritten(self, query: AnyQuestion, correct: bool, expand: bool) -> AnyQuestion:
         """Return a query, corrected and expanded as asked."""
         if check_flag("correct", correct):
             query = self.index.correct(query, self.filter).terms

@@ -9,7 +9,7 @@ from typing import Any, Self
 from haystack import default_from_dict, default_to_dict
 from haystack.document_stores.types import FilterPolicy
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
-from haystack_integrations.document_stores.bm25rag.arguments import check_min_score
+from haystack_integrations.document_stores.bm25rag.arguments import AnyQuestion, check_min_score
 from haystack_integrations.document_stores.bm25rag.filters import check_filters, combine
 
 from bm25rag.adapters import check_count, check_flag, decay_dict
@@ -26,6 +26,7 @@ class StoreRetriever:
     method: FusionMethod
     weights: list[float] | None
     rank_constant: int
+    parse_query: bool
     _names: tuple[str, ...] = ()
 
     def _set(self, **settings: Any) -> None:
@@ -41,6 +42,10 @@ class StoreRetriever:
             name: getattr(self, name) if value is None else value for name, value in given.items()
         }
         return settled | {"filters": combine(self.filters, filters, self.filter_policy)}
+
+    def _read(self, query: AnyQuestion) -> AnyQuestion:
+        """Return a query, parsed if that is our setting."""
+        return self.document_store.parsed(query) if self.parse_query else query
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings, including those of the store."""
@@ -112,4 +117,5 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "expand": check_flag,
     "per_group": partial(check_count, least=1),
     "decay": lambda _, decay: decay_dict(decay),
+    "parse_query": check_flag,
 }

@@ -15,8 +15,13 @@ from haystack.core.serialization import component_to_dict
 from haystack.document_stores.types import FilterPolicy
 from haystack_integrations.components.retrievers.bm25rag.base import StoreRetriever
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
-from haystack_integrations.document_stores.bm25rag.arguments import Question, asks_for_all
+from haystack_integrations.document_stores.bm25rag.arguments import (
+    AnyQuestion,
+    Question,
+    asks_for_all,
+)
 
+from bm25rag import Query
 from bm25rag.adapters import check_count, in_read_thread
 from bm25rag.fusion import FusionMethod
 from bm25rag.hybrid import HybridSearch, OnUnknown
@@ -36,7 +41,7 @@ class BM25HybridRetriever(StoreRetriever):
 
     Parameters
     ----------
-    document_store, filters, top_k, filter_policy, correct, expand
+    document_store, filters, top_k, filter_policy, correct, expand, parse_query
         As in ``BM25Retriever``; the store is that for keywords.
     embedding_retriever
         The embedding retriever of any document store.
@@ -53,6 +58,7 @@ class BM25HybridRetriever(StoreRetriever):
     embedding_retriever: EmbeddingRetriever
     text_embedder: TextEmbedder | None
     on_unknown: OnUnknown
+    parse_query: bool
 
     def __init__(
         self,
@@ -70,6 +76,7 @@ class BM25HybridRetriever(StoreRetriever):
         on_unknown: OnUnknown = "error",
         correct: bool = False,
         expand: bool = False,
+        parse_query: bool = False,
     ) -> None:
         _check_component("embedding_retriever", embedding_retriever, "query_embedding")
         if text_embedder is not None:
@@ -88,6 +95,7 @@ class BM25HybridRetriever(StoreRetriever):
             on_unknown=on_unknown,
             correct=correct,
             expand=expand,
+            parse_query=parse_query,
         )
         self._search("a query", self._settled(None, top_k=None), 0)  # checks on_unknown
 
@@ -159,13 +167,14 @@ class BM25HybridRetriever(StoreRetriever):
         RuntimeError
             If the embedder or the embedding retriever fails.
         """
+        asking = self._read(query)
         asked = self._settled(filters, top_k=top_k, correct=correct, expand=expand)
-        if asks_for_all(query, asked["filters"]):
-            found = self.document_store.bm25_retrieval(query, **asked, offset=offset)
+        if asks_for_all(asking, asked["filters"]):
+            found = self.document_store.bm25_retrieval(asking, **asked, offset=offset)
             return {"documents": found}
-        search = self._search(query, asked, offset)
+        search = self._search(asking, asked, offset)
         self.warm_up()
-        plan = self._plan(search, query, query_embedding, asked["filters"])
+        plan = self._plan(search, asking, query_embedding, asked["filters"])
         part = _next(plan)
         while part is not None:
             part = _next(plan, self._run(*part))
@@ -184,14 +193,15 @@ class BM25HybridRetriever(StoreRetriever):
     ) -> dict[str, list[Document]]:
         """Do what ``run`` does, with the asynchronous methods of the components that have them."""
         store = self.document_store
+        asking = self._read(query)
         asked = self._settled(filters, top_k=top_k, correct=correct, expand=expand)
-        if asks_for_all(query, asked["filters"]):
-            return {"documents": await store.bm25_retrieval_async(query, **asked, offset=offset)}
-        search = self._search(query, asked, offset)
+        if asks_for_all(asking, asked["filters"]):
+            return {"documents": await store.bm25_retrieval_async(asking, **asked, offset=offset)}
+        search = self._search(asking, asked, offset)
         await self.warm_up_async()
         by_words = asyncio.create_task(in_read_thread(store, search.search_index))
         try:
-            plan = self._plan(search, query, query_embedding, asked["filters"])
+            plan = self._plan(search, asking, query_embedding, asked["filters"])
             part = _next(plan)
             while part is not None:
                 part = await in_read_thread(store, _next, plan, await self._run_async(*part))
@@ -199,7 +209,7 @@ class BM25HybridRetriever(StoreRetriever):
             await by_words
         return {"documents": await in_read_thread(store, store.hybrid_documents, search)}
 
-    def _search(self, query: Question, asked: dict[str, Any], offset: int) -> HybridSearch:
+    def _search(self, query: AnyQuestion, asked: dict[str, Any], offset: int) -> HybridSearch:
         return self.document_store.hybrid_search(
             query,
             **asked,
@@ -214,7 +224,7 @@ class BM25HybridRetriever(StoreRetriever):
     def _plan(
         self,
         search: HybridSearch,
-        query: Question,
+        query: AnyQuestion,
         embedding: list[float] | None,
         filters: dict[str, Any] | None,
     ) -> _Plan:
@@ -225,7 +235,8 @@ class BM25HybridRetriever(StoreRetriever):
                     "query_embedding is missing: connect an embedder to it, or give the retriever "
                     "a text_embedder"
                 )
-            embedding = (yield "text_embedder", {"text": query})["embedding"]
+            text = query.as_text() if isinstance(query, Query) else query
+            embedding = (yield "text_embedder", {"text": text})["embedding"]
         asked = {"query_embedding": embedding, "filters": filters}
         ranks_alone = self.method == "rrf"  # not every retriever has scores
         enough = False

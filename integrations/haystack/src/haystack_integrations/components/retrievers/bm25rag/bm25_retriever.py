@@ -29,6 +29,8 @@ class BM25Retriever(ScoringRetriever):
     filter_policy
         How the filters of a call combine with these: ``REPLACE`` uses them instead, ``MERGE``
         returns documents that pass both, whatever the operators on either side.
+    parse_query
+        Whether to read quotes and signs in texts, as ``bm25rag.Query.parse`` does.
 
     Raises
     ------
@@ -45,6 +47,8 @@ class BM25Retriever(ScoringRetriever):
     'A cat sat.'
     """
 
+    parse_query: bool
+
     def __init__(
         self,
         document_store: BM25DocumentStore,
@@ -59,12 +63,14 @@ class BM25Retriever(ScoringRetriever):
         group: str | None = None,
         per_group: int = 1,
         decay: DecayLike | None = None,
+        parse_query: bool = False,
     ) -> None:
         # Not super(), which knows the class only as it was before ``component`` made it anew.
         ScoringRetriever.__init__(
             self, document_store, filters, top_k, scale_score, filter_policy, min_score
         )
-        self._set(correct=correct, expand=expand, group=group, per_group=per_group, decay=decay)
+        shaping = {"group": group, "per_group": per_group, "decay": decay}
+        self._set(correct=correct, expand=expand, parse_query=parse_query, **shaping)
 
     @component.output_types(documents=list[Document])
     def run(
@@ -86,9 +92,10 @@ class BM25Retriever(ScoringRetriever):
         Parameters
         ----------
         query
-            The text to search for; or a list of terms as the analyzer makes them, or a dict of
-            terms and their weights. Stop words alone match nothing, and so does a blank query; but
-            with filters, a blank query finds all documents that pass, in the order of writing.
+            The text to search for; or a list of terms as the analyzer makes them, a dict of terms
+            and their weights, or a ``bm25rag.Query``, which no pipeline can describe to a model.
+            Stop words alone match nothing, and so does a blank query; but with filters, a blank
+            query finds all documents that pass, in the order of writing.
         filters
             Which documents may be found, in Haystack's language:
             ``{"field": "meta.year", "operator": ">=", "value": 2000}``; ``filter_policy`` says
@@ -147,7 +154,8 @@ class BM25Retriever(ScoringRetriever):
             per_group=per_group,
             decay=decay,
         )
-        return {"documents": self.document_store.bm25_retrieval(query, **asked, offset=offset)}
+        read = self._read(query)
+        return {"documents": self.document_store.bm25_retrieval(read, **asked, offset=offset)}
 
     def run_batch(
         self,
@@ -181,7 +189,10 @@ class BM25Retriever(ScoringRetriever):
             decay=decay,
         )
         store = self.document_store
-        return {"documents": store.bm25_retrieval_batch(queries, **asked, offset=offset)}
+        read: Any = queries  # the store refuses what is no list
+        if isinstance(queries, list):
+            read = [self._read(query) for query in queries]
+        return {"documents": store.bm25_retrieval_batch(read, **asked, offset=offset)}
 
     run_async = reads(run)
     run_batch_async = reads(run_batch)

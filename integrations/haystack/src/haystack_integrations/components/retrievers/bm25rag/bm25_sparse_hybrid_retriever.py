@@ -25,7 +25,7 @@ class BM25SparseHybridRetriever(StoreRetriever):
 
     Parameters
     ----------
-    document_store, filters, top_k, filter_policy, correct, expand
+    document_store, filters, top_k, filter_policy, correct, expand, parse_query
         As in ``BM25Retriever``.
     top_k_per_retriever
         How many documents of each ranking are fused, >= 0; at least ``top_k`` are.
@@ -36,6 +36,8 @@ class BM25SparseHybridRetriever(StoreRetriever):
     rank_constant
         The constant of ``"rrf"``, >= 0.
     """
+
+    parse_query: bool
 
     def __init__(
         self,
@@ -50,6 +52,7 @@ class BM25SparseHybridRetriever(StoreRetriever):
         rank_constant: int = 60,
         correct: bool = False,
         expand: bool = False,
+        parse_query: bool = False,
     ) -> None:
         self._set(
             document_store=document_store,
@@ -62,6 +65,7 @@ class BM25SparseHybridRetriever(StoreRetriever):
             rank_constant=rank_constant,
             correct=correct,
             expand=expand,
+            parse_query=parse_query,
         )
 
     @component.output_types(documents=list[Document])
@@ -96,9 +100,10 @@ class BM25SparseHybridRetriever(StoreRetriever):
         result
             ``documents``: new documents with their fused scores, best first.
         """
+        asking = self._read(query)
         asked = self._settled(filters, top_k=top_k, correct=correct, expand=expand)
         found = self.document_store.sparse_hybrid_retrieval(
-            query,
+            asking,
             query_sparse_embedding,
             **asked,
             top_k_per_retriever=self.top_k_per_retriever,

@@ -1,0 +1,124 @@
+"""The words of many texts at once, as numbers: in an eighth of the time of one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import numpy as np
+
+from bm25rag.analysis.encoder import Encoder
+from bm25rag.common.arrays import Bool, Int64, UInt32
+
+if TYPE_CHECKING:
+    from bm25rag.analysis.analyzer import Analyzer
+
+# A scanner with more words than this, of some 15 MB, is not kept for later.
+_MOST_WORDS = 1 << 17
+
+
+class ScannedWords(NamedTuple):
+    """The words of some texts.
+
+    Parameters
+    ----------
+    words
+        The number of each word, one text after another.
+    ends
+        Where the words of each text end.
+    scanner
+        Knows the numbers.
+    """
+
+    words: UInt32
+    ends: Int64
+    scanner: WordScanner
+
+    def places(self, word: str) -> Int64:
+        """Return where a word is, or one that has its terms."""
+        return np.flatnonzero(self.are(self.words, word))
+
+    def are(self, words: UInt32, word: str) -> Bool:
+        """Say which words are a word, or have its terms."""
+        numbers = self.scanner.numbers_of(word)
+        return words == numbers[0] if len(numbers) == 1 else np.isin(words, numbers)
+
+    def texts_at(self, places: Int64) -> Int64:
+        """Return which texts some places are in."""
+        return np.searchsorted(self.ends, places, "right")
+
+
+class WordScanner:
+    """Numbers words as ``Analyzer.whole_words`` returns them; for one thread at a time.
+
+    ``borrow`` and ``give_back`` keep those of an analyzer, which know many words already.
+    """
+
+    def __init__(self, analyzer: Analyzer) -> None:
+        self._words = _WholeWords(analyzer)
+        self._encoder = Encoder(cast("Analyzer", self._words))
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether the compiled scanner knows the rules of the analyzer."""
+        return self._encoder.scans
+
+    def __len__(self) -> int:
+        return len(self._encoder)
+
+    def scan(self, texts: Sequence[str]) -> ScannedWords:
+        """Find the words of texts."""
+        words, counts = self._encoder.encode(texts)
+        return ScannedWords(words, np.cumsum(counts, dtype=np.int64), self)
+
+    def numbers_of(self, word: str) -> UInt32:
+        """Return the number of a word, and those of the words so far that have its terms."""
+        terms = word.split("\0")
+        longer = self._words.of_several.get(terms[0], ())
+        fitting = [one for one in longer if one != word and {*terms} <= {*one.split("\0")}]
+        return self._encoder.number_terms([word, *fitting])
+
+
+class _WholeWords:
+    """What an encoder needs of an analyzer for which each word is a term, stop words too."""
+
+    def __init__(self, analyzer: Analyzer) -> None:
+        self._analyzer, self.tokenizer, self.splitter = analyzer, None, analyzer.splitter
+        self.keeps_words = analyzer.splitter.keeps_words and analyzer.stemmer is None
+        # The words of several terms, by each of these.
+        self.of_several: dict[str, list[str]] = {}
+
+    def analyze_words(
+        self, words: list[str], question: bool = False, odd: Sequence[int] | None = None
+    ) -> tuple[list[str | None], dict[int, int]]:
+        """Return each word with its terms joined, ``None`` for one without a term."""
+        tokens, counts = self.splitter.split_words(words, question, odd)
+        stems = self._analyzer.stems(tokens)
+        if not counts:
+            return [*stems], counts
+        each, whole = iter(stems), []
+        for index in range(len(words)):
+            own = [*islice(each, counts.get(index, 1))]
+            whole.append("\0".join(own) if own else None)
+            if len(own) > 1:
+                for term in dict.fromkeys(own):
+                    self.of_several.setdefault(term, []).append("\0".join(own))
+        return whole, {}
+
+
+def borrow(analyzer: Analyzer) -> WordScanner | None:
+    """Return a scanner for this thread alone; ``None`` if there is no quick one."""
+    if analyzer.tokenizer is not None:
+        return None
+    try:
+        return cast("WordScanner", analyzer.word_scanners.pop())
+    except IndexError:
+        scanner = WordScanner(analyzer)
+        return scanner if scanner.is_quick else None
+
+
+def give_back(analyzer: Analyzer, scanner: WordScanner) -> None:
+    """Keep a scanner for others, unless it knows too many words."""
+    if len(scanner) < _MOST_WORDS:
+        analyzer.word_scanners.append(scanner)

@@ -1,0 +1,426 @@
+"""Queries with parts: what matches must have, must not have, and have in a row."""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bm25rag import Analyzer, BM25Index, Document, Query
+from bm25rag.errors import CorruptIndexError, IncompleteWarning
+from bm25rag.hybrid import HybridSearch
+from support.constants import SMALL
+from support.holding import accepted, bits
+from support.reference import Parts, Reference
+from support.strategies import LABELS, parameters
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+STOPPED = frozenset("st")
+WORDS = st.sampled_from("abcdst")
+ANALYZER = Analyzer(None, stopwords=STOPPED)
+corpora = st.lists(st.lists(WORDS, max_size=9), max_size=24)
+part = st.lists(WORDS, min_size=1, max_size=3)
+parts = st.lists(part, max_size=2)
+weights = st.dictionaries(st.sampled_from("abcd"), st.sampled_from([2.0, 0.5, 0.0, -1.0]))
+
+
+@st.composite
+def asked(draw: st.DrawFn) -> Parts:
+    """Draw a query with parts."""
+    kinds = [draw(st.one_of(st.just([]), parts)) for _ in range(4)]
+    return Parts(draw(st.lists(WORDS, max_size=3) | weights), *kinds)
+
+
+def as_query(query: Parts) -> Query:
+    """Return the same as users write it."""
+    names = ("must", "must_not", "phrases", "not_phrases")
+    given_parts = {name: [" ".join(one) for one in getattr(query, name)] for name in names}
+    text = query.text if isinstance(query.text, dict) else " ".join(query.text)
+    return Query(text, field=query.field, **given_parts)
+
+
+def divided(text: list[str], fields: dict[str, float] | None) -> Any:
+    """Return a document, its words among its fields if it has any."""
+    names = fields and list(dict.fromkeys([*fields, "text"]))
+    size = names and -(-len(text) // len(names))
+    return {name: text[n * size :][:size] for n, name in enumerate(names)} if names else text
+
+
+def joined(document: Any) -> Any:
+    """Return the same as users write it."""
+    if isinstance(document, dict):
+        return {name: " ".join(words) for name, words in document.items()}
+    return " ".join(document)
+
+
+def held(
+    texts: list[list[str]], again: list[int], gone: list[int], **chosen: Any
+) -> tuple[BM25Index, Reference]:
+    """Make an index and its reference by adding, replacing and deleting documents."""
+    index = BM25Index(ANALYZER, **chosen)
+    reference = Reference(stopped=STOPPED, **chosen)
+    fields = chosen.get("fields")
+    documents = [divided(text, fields) for text in texts]
+    half = len(texts) // 2
+    ids = [str(number) for number in range(len(texts))]
+    labels = [{"label": LABELS[number % 3]} for number in range(len(texts))]
+    for block in (slice(0, half), slice(half, None)):
+        index.add([*map(joined, documents[block])], ids[block], labels[block])
+        reference.add(documents[block], ids[block], labels[block])
+    for number in again:
+        if number < len(texts):
+            index.add([joined(documents[-1])], [ids[number]], on_duplicate="replace")
+            reference.add([documents[-1]], [ids[number]], on_duplicate="replace")
+    deleted = [ids[number] for number in gone if number < len(texts)]
+    assert index.delete(deleted) == reference.delete(deleted)
+    return index, reference
+
+
+def check(index: BM25Index, reference: Reference, query: Parts, k: int, label: int) -> None:
+    """Compare all that takes queries with the reference."""
+    own = as_query(query)
+    assert bits(index.search(own, len(reference.ids) + 1)) == bits(reference.matches(query))
+    assert [float(score).hex() for score in index.scores(own)] == [
+        score.hex() for score in reference.scores(query)
+    ]
+    floor = 0.25
+    for given_filter, accept in accepted(label):
+        expected = bits(reference.search(query, k, accept))
+        assert bits(index.search(own, k, given_filter)) == expected
+        found = reference.search(query, 99, accept, floor)
+        page = index.search(own, k, given_filter, min_score=floor, offset=1)
+        assert bits(page) == bits(found[1 : k + 1])
+        batch = index.search_batch([own, "a b", own], k, given_filter)
+        assert bits(batch.hits()[0]) == bits(batch.hits()[2]) == expected
+        assert bits(batch.hits()[1]) == bits(reference.search(["a", "b"], k, accept))
+        assert (batch.rows[0, len(expected) :] == -1).all()
+    matching = {hit.id: hit.score for hit in reference.matches(query)}
+    for name in reference.ids:
+        why = index.explain(own, name)
+        assert why.matched == (name in matching)
+        assert why.matched <= all(one.passed for one in why.parts)
+        assert matching.get(name, why.score).hex() == why.score.hex()
+        assert str(why).count("failed") == sum(not one.passed for one in why.parts)
+
+
+positions = st.lists(st.integers(0, 23), max_size=4)
+histories: dict[str, Any] = {
+    "texts": corpora,
+    "query": asked(),
+    "label": st.sampled_from(LABELS),
+    "again": positions,
+    "gone": positions,
+    "k": st.integers(1, 6),
+}
+
+
+@given(chosen=parameters(), **histories)
+def test_matches_have_all_parts_and_the_scores_of_all_terms(
+    chosen: dict[str, Any],
+    texts: list[list[str]],
+    query: Parts,
+    label: int,
+    again: list[int],
+    gone: list[int],
+    k: int,
+) -> None:
+    index, reference = held(texts, again, gone, **chosen)
+    check(index, reference, query, k, label)
+    if reference.fields:
+        field = list(reference.fields)[label % len(reference.fields)]
+        check(index, reference, replace(query, field=field), k, label)
+
+
+@pytest.fixture(scope="module")
+def small_constants() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in SMALL.items():
+            patch.setattr(name, value)
+        patch.setattr("bm25rag.search.restriction._FIRST", 1)
+        patch.setattr("bm25rag.search.restriction._RARE", 1)
+        yield
+
+
+@pytest.mark.usefixtures("small_constants")
+@given(**histories)
+def test_so_it_is_with_small_constants(
+    texts: list[list[str]],
+    query: Parts,
+    label: int,
+    again: list[int],
+    gone: list[int],
+    k: int,
+) -> None:
+    check(*held(texts, again, gone), query, k, label)
+
+
+@given(texts=corpora, query=asked(), shards=st.integers(1, 4))
+@settings(max_examples=10)
+def test_shards_answer_as_one_index(texts: list[list[str]], query: Parts, shards: int) -> None:
+    reference = Reference(stopped=STOPPED)
+    reference.add(texts)
+    with tempfile.TemporaryDirectory() as folder:
+        plain = [" ".join(text) for text in texts]
+        index = BM25Index.build(plain, Path(folder) / "i", shards=shards, analyzer=ANALYZER)
+        assert bits(index.search(as_query(query), 99)) == bits(reference.matches(query))
+
+
+ENGLISH = BM25Index.from_texts(
+    [
+        "York is old.",
+        "New York is a new city.",
+        "A new and old city, says York.",
+        "To be, or not to be: that is the question.",
+        "Be to or: the state of the arts.",
+        "Use the .NET framework, or camelCase, and don't look back",
+        "東京大学院です。",
+        "ภาษาไทยง่าย",
+    ],
+    ids=["york", "new", "old", "hamlet", "arts", "net", "todai", "thai"],
+    vectors=[{"x": 8.0 - n} for n in range(8)],
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        (Query("city", phrases=["New York"]), ["new"]),
+        (Query("York", must=["cities"]), ["new", "old"]),
+        (Query("city", must=["york is"], must_not=["new"]), ["york"]),
+        (Query("york", must_not=["new york"]), ["york"]),
+        (Query("york", not_phrases=["new york"]), ["york", "old"]),
+        (Query(phrases=["to be or not to be"]), ["hamlet"]),
+        (Query("question arts", must=["the"]), ["hamlet", "arts", "net"]),
+        (Query("city", must_not=["is a"]), ["old"]),
+        (Query(phrases=["state of the art"]), ["arts"]),
+        (Query(phrases=["use .net frameworks"]), []),
+        (Query(phrases=["use the net framework"]), ["net"]),
+        (Query(phrases=["don't looking"]), ["net"]),
+        (Query(phrases=["東京大学"]), ["todai"]),
+        (Query(phrases=["大学京"]), []),
+        (Query(phrases=["院 です"]), ["todai"]),
+        (Query(phrases=["ไทย"]), ["thai"]),
+        (Query("york", must_not=["unknown"]), ["york", "new", "old"]),
+        (Query("york", must=["unknown"]), []),
+        (Query(must_not=["unknown"]), []),
+        (Query(["york"], must=[["citi"]]), ["new", "old"]),
+        (Query({"york": 2.0}, must=["city"], phrases=[["new", "york"]]), ["new"]),
+        (Query("York city"), ["new", "old", "york"]),
+    ],
+)
+def test_parts_are_analysed_as_texts_are(query: Query, found: list[str]) -> None:
+    assert sorted(hit.id for hit in ENGLISH.search(query)) == sorted(found)
+    if "york" in query.phrases or "york" in query.must:
+        assert ENGLISH.search(query)[0].spans
+
+
+def test_parts_score_as_text_and_a_mapping_scores_alone() -> None:
+    def score(query: Any) -> float:
+        return ENGLISH.search(query)[0].score
+
+    parts_score = score(Query("city", must=["york"], phrases=["new york"]))
+    assert parts_score == score("city york new york")
+    assert score(Query({"citi": 2.0}, must=["york"])) == score({"citi": 2.0})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain -- text - C++ e-mail 12\" a+b", Query("plain -- text - C++ e-mail 12\" a+b")),
+        ('"new york" +pizza  -pineapple cheap',
+         Query("cheap", phrases=["new york"], must=["pizza"], must_not=["pineapple"])),
+        ('-"not this" +"but this" “and these”',
+         Query(not_phrases=["not this"], phrases=["but this", "and these"])),
+        ('+C++ -.5 "open', Query('"open', must=["C++"], must_not=[".5"])),
+        ('"" "!?" +- -+a +" " -...', Query('"" "!?" +- -+a +" " -...')),
+        ('say"no"more "yes"', Query('say"no"more', phrases=["yes"])),
+        ("", Query("")),
+    ],
+)  # fmt: skip
+def test_signs_are_read_where_words_begin(text: str, expected: Query) -> None:
+    parsed = Query.parse(text)
+    assert parsed == expected
+    assert hash(parsed) == hash(expected)
+    assert pickle.loads(pickle.dumps(parsed)) == expected
+    assert ENGLISH.search(text) == ENGLISH.search(Query(text))  # a plain text is never parsed
+
+
+@given(text=st.text(st.sampled_from('ab "+-“”\n'), max_size=40))
+def test_nothing_is_refused_as_a_text_to_parse(text: str) -> None:
+    assert len(ENGLISH.search(Query.parse(text), 99)) <= len(ENGLISH)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Query(3), TypeError, "text must be a str"),
+        (lambda: Query("a", must="b"), TypeError, "must must be a list of texts, got the str 'b'"),
+        (lambda: Query("a", phrases=[""]), ValueError, r"phrases\[0\] must not be empty"),
+        (lambda: Query("a", phrases=[[]]), ValueError, r"phrases\[0\] must not be empty"),
+        (lambda: Query("a", must=["b", 3]), TypeError, r"must\[1\] must be a str, a list"),
+        (lambda: Query("a", must_not={"b": 1}), TypeError, "must_not must be an iterable"),
+        (lambda: Query("a", timeout=0), ValueError, "timeout must be more than 0"),
+        (lambda: Query("a", timeout="1"), TypeError, "timeout must be a number"),
+        (lambda: Query.parse(["a"]), TypeError, "text must be a str, got list"),
+        (lambda: ENGLISH.search(Query("a", must=["?!"])), ValueError,
+         r"query.must\[0\], '\?!', has no words"),
+        (lambda: ENGLISH.search_batch([Query("a"), Query(phrases=["a b " * 500_000])]), ValueError,
+         r"queries\[1\].phrases\[0\] has 1,000,000 words, at most 1,000"),
+        (lambda: ENGLISH.search(Query({"a": float("nan")}, must=["b"])), ValueError, "query.text"),
+    ],
+    ids=range(12),
+)  # fmt: skip
+def test_bad_parts_are_refused(make: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_long_parts_are_looked_for_at_once() -> None:
+    texts = ["net x " * 20_000 + "y", ".NET x " * 20_000 + "y", "x y"]
+    index = BM25Index.from_texts(texts)
+    row = "net x " * 499
+    assert len(index.search(Query(phrases=[row]))) == 2
+    assert index.search(Query(phrases=[row + "net y"])) == []
+    assert len(index.search(Query(must=["x " * 500_000], must_not=["c " * 500_000]))) == 3
+
+
+def test_texts_that_are_not_stored_are_asked_for_in_vain() -> None:
+    index = BM25Index.from_texts(["new york", "york"], store_text=False)
+    assert [hit.id for hit in index.search(Query(must=["new york"], must_not=["old"]))] == ["0"]
+    for query in (Query(phrases=["new york"]), Query("york", must=["the"])):
+        with pytest.raises(ValueError, match=r"that of the document '.' is not stored"):
+            index.search(query)
+    with pytest.raises(ValueError, match="store_text=True"):
+        index.explain(Query(phrases=["new york"]), "0")
+    assert index.search(Query(phrases=["york lore"])) == []
+
+
+def test_a_damaged_text_is_found_before_it_is_believed(tmp_path: Path) -> None:
+    BM25Index.from_texts(["new york is new"] * 9).save(tmp_path / "index")
+    (path,) = (tmp_path / "index").glob("segment-*")
+    data = bytearray(path.read_bytes())
+    at = data.index(b"new york is new")
+    data[at : at + 4] = b"old "
+    path.write_bytes(data)
+    index = BM25Index.open(tmp_path / "index")
+    with pytest.raises(CorruptIndexError, match=path.name):
+        index.search(Query(phrases=["new york"]))
+
+
+def test_a_search_that_is_cut_says_so_and_has_the_best() -> None:
+    index = BM25Index.from_texts(["x y"] * 50 + ["y x"] * 50)
+    query = Query(phrases=["y x"], timeout=1e-9)
+    with pytest.warns(IncompleteWarning, match="matches may be missing") as caught:
+        batch = index.search_batch(["x", query, query.replaced(timeout=60)], 5)
+    assert batch.cut == [1]
+    assert batch.counts.tolist() == [5, 0, 5]
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        index.search(query.replaced(phrases=[], must=["x"]))  # looks at no text
+
+
+def test_both_retrievers_find_what_a_query_restricts_them_to() -> None:
+    query = Query("city", must_not=["old york"], not_phrases=["of the arts"])
+    hybrid = HybridSearch(ENGLISH, query)
+    ranking = [(id, 1.0) for id in ENGLISH.ids()]
+    assert hybrid.take(ranking)
+    expected = {"new", "hamlet", "net", "todai", "thai"}
+    assert {hit.id for hit in hybrid.hits()} == expected
+    assert {hit.id for hit in ENGLISH.search_hybrid(query, {"x": 1.0})} == expected
+    (hit,) = ENGLISH.search_hybrid(query, {"x": 1.0}, 2, {"new", "york"})
+    assert hit.id == "new"
+    wrong = HybridSearch(ENGLISH, Query("city", must=["yorck"]), correct=True, expand=True)
+    assert wrong.take(ranking)
+    assert {hit.id for hit in wrong.hits()} == {"york", "new", "old"}
+
+
+def test_corrections_and_expansions_keep_the_parts() -> None:
+    query = Query.parse('"nwe yorck" +ctiy -yorck')
+    corrected = ENGLISH.correct(query)
+    assert corrected.corrections == {"yorck": "york", "ctiy": "citi"}
+    assert corrected.terms == Query(
+        {"citi": 1.0, "nwe": 1.0, "york": 1.0},
+        must=[["citi"]],
+        phrases=[["nwe", "york"]],
+        must_not=["yorck"],
+    )
+    fixed = query.replaced(phrases=["yorck is"])
+    (hit,) = ENGLISH.search(fixed, correct=True, k=1)
+    assert hit.id == "new"
+    assert hit.corrections == {"yorck": "york", "ctiy": "citi"}
+    plain = ENGLISH.expand("city york")
+    expanded = ENGLISH.expand(Query("city", must=["york"]))
+    assert isinstance(plain, dict)
+    assert isinstance(expanded, Query)
+    assert expanded.must == ("york",)
+    assert set(expanded.text) <= set(plain)
+
+
+def test_hits_of_queries_with_parts_know_their_words_when_sent() -> None:
+    (hit,) = ENGLISH.search(Query("city", phrases=["new york"]))
+    sent = pickle.loads(pickle.dumps(hit))
+    assert sent.spans == hit.spans
+    assert [span.term for span in hit.spans] == ["new", "york", "new", "citi"]
+
+
+def test_tokenizers_cut_phrases_as_texts() -> None:
+    index = BM25Index(Analyzer(tokenizer=lambda text: text.split("|")))
+    index.add_documents([Document("1", "a b|c|d"), Document("2", "c|a b|d")])
+    assert [hit.id for hit in index.search(Query(phrases=["a b|c"]))] == ["1"]
+    assert np.array_equal(index.scores(Query("d", must_not=["c"])), index.scores("d"))
+
+
+def test_parts_may_be_in_one_field() -> None:
+    index = BM25Index(fields={"title": 2.0, "text": 1.0, "notes": 0.0})
+    documents = [
+        {"title": "New York", "text": "A city.", "notes": "secret"},
+        {"title": "Cities", "text": "New York and Rome."},
+        {"text": "A new city in York"},
+    ]
+    index.add(documents, ["york", "cities", "new"])
+
+    def found(query: Query) -> list[str]:
+        return sorted(hit.id for hit in index.search(query))
+
+    assert found(Query("city")) == ["cities", "new", "york"]
+    assert found(Query("city", field="title")) == ["cities"]
+    assert found(Query(phrases=["new york"])) == ["cities", "york"]
+    assert found(Query(phrases=["new york"], field="text")) == ["cities"]
+    assert found(Query("york", must_not=[{"title": "york"}])) == ["cities", "new"]
+    assert found(Query("york", not_phrases=[{"text": "new york", "title": "new york"}])) == ["new"]
+    assert found(Query(must=["york", {"title": "cities"}])) == ["cities"]
+    assert found(Query(phrases=["york city"])) == []  # no phrase goes on in another field
+    assert found(Query(must=["secret"])) == found(Query(must=["city"], field="notes")) == []
+    parsed = Query.parse('title:"new york" -text:rome note:this +title:new', fields=index.fields)
+    assert parsed.phrases == Query(phrases=[{"title": "new york"}]).phrases
+    assert parsed.text == "note:this"
+    assert found(parsed) == ["york"]
+    assert Query.parse("title:york").text == "title:york"
+    assert parsed.as_text() == "note:this new new york"
+    corrected = index.correct(Query(must=[{"title": "yorck"}])).terms
+    assert found(corrected) == ["york"]
+    why = index.explain(Query("rome", must_not=[{"text": "city"}], field="title"), "york")
+    assert [one.passed for one in why.parts] == [False, False]
+    with pytest.raises(ValueError, match="the index has no field 'body'; it has 'title', 'text'"):
+        index.search(Query("city", field="body"))
+    with pytest.raises(ValueError, match="the index has no fields, so nothing is in 'title'"):
+        ENGLISH.search(Query(must=[{"title": "york"}]))
+    with pytest.raises(ValueError, match="the index has no field 'body'"):
+        index.explain(Query("city", field="body"), "york")
+    with pytest.raises(TypeError, match=r"must\[0\]\['title'\] must be a str, a list"):
+        Query(must=[{"title": 3}])
+    with pytest.raises(TypeError, match="fields must be names"):
+        Query.parse("a", fields=[3])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="field must be a str or None"):
+        Query("a", field=3)  # type: ignore[arg-type]
