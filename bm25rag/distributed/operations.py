@@ -227,7 +227,7 @@ def _explain(
     query: QueryLike,
     id: str,
     filter: FilterSpec | None,
-    decay: DecayLike | None,
+    decay: DecayLike | None = None,
 ) -> Explanation | None:
     try:
         return shard.explain(query, id, filter, decay=decay)

@@ -46,6 +46,9 @@ def check_schema(name: str, description: str, parameters: dict[str, Any]) -> Non
     """Check what a model is told of a tool."""
     assert name == "notes"
     assert description.startswith("Notes on how long cats sleep. Search documents by their words")
-    assert list(parameters["properties"]) == ["query", "k", "filter", "budget", "cursor"]
+    assert list(parameters["properties"]) == [
+        *("query", "k", "filter", "group", "decay", "must", "must_not", "phrases"),
+        *("budget", "cursor"),
+    ]
     assert parameters["required"] == ["query"]
     assert "year (number)" in parameters["properties"]["filter"]["description"]

@@ -13,6 +13,7 @@ PACKAGES = {
     "haystack_integrations.components.retrievers.bm25rag": [
         "BM25HybridRetriever",
         "BM25Retriever",
+        "BM25SearchTool",
         "BM25SparseEmbeddingRetriever",
         "BM25SparseHybridRetriever",
     ],

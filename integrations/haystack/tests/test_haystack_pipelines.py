@@ -297,6 +297,6 @@ def test_a_model_is_told_what_the_arguments_of_a_search_are(filled: BM25Document
     tool = ComponentTool(BM25Retriever(filled), name="search", description="Finds documents.")
     described = tool.parameters["properties"]
     named = ["query", "filters", "top_k", "scale_score", "min_score", "correct", "expand", "offset"]
-    assert list(described) == named
+    assert list(described) == [*named, "group", "per_group", "decay"]
     assert "operator" in described["filters"]["description"]
     assert not any("constructor" in one["description"] for one in described.values())

@@ -39,11 +39,14 @@ def test_it_takes_what_haystacks_own_takes_and_a_least_score_after_that() -> Non
     for name in ("__init__", "run", "run_async"):
         own = inspect.signature(getattr(BM25Retriever, name)).parameters
         theirs = inspect.signature(getattr(InMemoryBM25Retriever, name)).parameters
-        more = ["min_score", "correct", "expand", "parse_query" if name == "__init__" else "offset"]
+        more = ["min_score", "correct", "expand", "offset", "group", "per_group", "decay"]
+        if name == "__init__":
+            more.remove("offset")
+            more.append("parse_query")
         assert list(own) == [*theirs, *more]
         defaults = [parameter.default for parameter in own.values()]
         assert defaults[: len(theirs)] == [parameter.default for parameter in theirs.values()]
-        assert not any(defaults[len(theirs) :])
+        assert set(defaults[len(theirs) :]) <= {None, False, 1}
 
 
 def test_it_is_a_text_retriever(filled: BM25DocumentStore) -> None:

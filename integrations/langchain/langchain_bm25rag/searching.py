@@ -127,7 +127,9 @@ class SearchingBM25(Stored, BaseRetriever):
             self.filter = copy_filter(self.filter)
         check_count("k", self.k)
         check_count("offset", self.offset)
-        self.index.search("", 0, **{name: getattr(self, name) for name in SHAPING})  # checks them
+        shaping: Any = {name: getattr(self, name) for name in SHAPING}
+        if list(shaping.values()) != [None, 1, None]:
+            BM25Index().search("", 0, **shaping)  # checks them
         if self.min_score is not None:
             check_real("min_score", self.min_score, -math.inf, math.inf)
         keys = [key for key in (self.score_key, self.id_key, self.spans_key) if key is not None]
