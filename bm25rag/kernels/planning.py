@@ -111,7 +111,8 @@ def _distinct(
 def choose_way(segment: Segment, plan: Plan, query: Query) -> cython.void:
     """Say of a query whether all parts are positive, and whether to look up or add coarsely.
 
-    If few documents may be returned, neither is worth it.
+    Where few documents may be returned, terms are added by bound if there are at least 8 k such
+    documents, which ``coarse`` then says, and nothing is pruned.
 
     Looking terms up asks for enough postings of frequent terms, at least half of all, and for sums
     that are exact in any order: parts are float32, so their float64 sum is if it is less than

@@ -57,7 +57,8 @@ class Options(NamedTuple):
             raise TypeError(f"spans_key must be a str or None, got {self.spans_key!r:.100}")
         check_flag("parse_query", self.parse_query)
         shaping = {"group": _path(self.group), "per_group": self.per_group}
-        BM25Index().search("", 0, **shaping)  # checks them
+        if list(shaping.values()) != [None, 1]:
+            BM25Index().search("", 0, **shaping)  # checks them
         offset, decay = check_count("offset", self.offset), decay_dict(self.decay)
         return self._replace(offset=offset, decay=decay)
 
