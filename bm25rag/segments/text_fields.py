@@ -90,7 +90,7 @@ def number_rows(rows: UInt32) -> tuple[UInt32, UInt32]:
             present = np.flatnonzero(first_at >= 0)
             firsts = first_at[present]
             first_at[present] = np.arange(len(present))
-            numbers = first_at.take(keys)
+            numbers = first_at[keys]
         else:
             _, firsts, numbers = np.unique(keys, return_index=True, return_inverse=True)
     return rows[firsts], numbers.astype(np.uint32)
