@@ -58,8 +58,9 @@ def search(
 
 def read_query(index: BM25Index, query: Question, parse_query: bool) -> Question:
     """Return a question; a text that is not blank is parsed if that is asked for."""
-    parses = check_flag("parse_query", parse_query) and isinstance(query, str)
-    return Query.parse(query, fields=index.fields) if parses and query.strip() else query
+    if check_flag("parse_query", parse_query) and isinstance(query, str) and query.strip():
+        return Query.parse(query, fields=index.fields)
+    return query
 
 
 def is_filter_alone(query: Question, filter: ParsedFilter | None) -> bool:

@@ -364,7 +364,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
     # --- searching ----------------------------------------------------------------
 
     @planned
-    def _get_relevant_documents(  # type: ignore[override]
+    def _get_relevant_documents(
         self, query: Any, *, run_manager: CallbackManagerForRetrieverRun, **given: Any
     ) -> Plan[list[Document]]:
         asked = self._asked(query, given)

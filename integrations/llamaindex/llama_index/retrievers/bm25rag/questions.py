@@ -64,8 +64,9 @@ class Options(NamedTuple):
 
     def read(self, question: Question, index: BM25Index) -> Question:
         """Return a question, parsed if it is a text and that is asked for."""
-        parses = self.parse_query and isinstance(question, str)
-        return Query.parse(question, fields=index.fields) if parses else question
+        if self.parse_query and isinstance(question, str):
+            return Query.parse(question, fields=index.fields)
+        return question
 
     def changed(self, **given: Any) -> Self:
         """Return options of which those are replaced that are given, and not ``None``."""

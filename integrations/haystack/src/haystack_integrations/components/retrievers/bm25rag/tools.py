@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from haystack.core.serialization import generate_qualified_class_name
-from haystack.tools import Tool
+from haystack.tools.tool import Tool
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from haystack_integrations.document_stores.bm25rag.searching import filter_of
 
