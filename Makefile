@@ -38,7 +38,7 @@ REPEATED ?= $(QUICK_PROFILE) $(ONCE:%='--ignore-glob=tests/%')
 # What no library takes part in.
 BELOW := analysis/test_scanner.py
 # What runs no kernel of its own, or names the backends itself: one run is enough.
-ABOVE := cli evaluation project readers storage/test_remote.py analysis/test_scanner.py kernels/test_filtered.py
+ABOVE := cli evaluation operating project readers storage/test_remote.py analysis/test_scanner.py kernels/test_filtered.py
 # The tests that reach every line of the kernels; the rest is measured as it is compiled.
 KERNELS := kernels scoring search filters analysis/test_scanner.py analysis/test_words.py concurrency/test_gil.py \
 	index/test_building.py index/test_merging.py
@@ -52,7 +52,7 @@ ifndef AT_ONCE
 endif
 .DELETE_ON_ERROR:
 .PHONY: help install demo test check lint types test-all test-interpreted coverage test-plain test-lowest \
-	wheel dist adapters rest together distributed sanitize soak test-long bench clean
+	wheel dist adapters rest together docs distributed sanitize soak test-long bench clean
 
 help:  ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -66,7 +66,7 @@ demo: .venv-demo/.installed  ## Index real text, search, change, save and reopen
 	HAYSTACK_TELEMETRY_ENABLED=False .venv-demo/$(BIN)/python examples/haystack_rag.py docs "$(QUESTION)" .venv-demo/index
 
 test: $(STAMP)  ## Run the tests (under three minutes).
-	$(PY) $(PARALLEL) -m "not slow"
+	$(PY) $(PARALLEL) -m "not slow and not twin"
 
 # --- the whole check ----------------------------------------------------------------
 
@@ -78,6 +78,9 @@ lint: $(STAMP)  ## Check style, formatting, that imports point downward, and the
 	$(PY) -m ruff format --check .
 	$(VENV)/$(BIN)/lint-imports --no-cache
 	$(VENV)/$(BIN)/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(VENV)/$(BIN)/check-jsonschema -q --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/idea.yml
+	$(VENV)/$(BIN)/check-jsonschema -q --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(VENV)/$(BIN)/check-jsonschema -q --builtin-schema vendor.citation-file-format CITATION.cff
 	$(VENV)/$(BIN)/zizmor --offline --quiet --persona=pedantic .github
 
 types: $(STAMP)  ## Check types, strictly.
@@ -140,6 +143,9 @@ together-%: .venv-together/.installed
 	.venv-together/$(BIN)/python -P $(PYTEST) -p no:cacheprovider -W ignore::pytest.PytestDeprecationWarning integrations/$*/tests
 
 together: $(ADAPTERS:%=together-%)  ## Run the tests of all adapters in one environment.
+
+docs: .venv-docs/.installed  ## Build the site from docs/ and docstrings into .venv-docs/site, its notebooks executed; warnings are errors.
+	.venv-docs/$(BIN)/python tools/build_site.py .venv-docs
 
 distributed: .venv-distributed/.installed  ## Run the tests on a cluster of Ray.
 	.venv-distributed/$(BIN)/python $(PYTEST) tests/distributed
@@ -208,6 +214,11 @@ $(WHEELS)/.built: $(STAMP) $(SOURCES) $(ADAPTER_PROJECTS)
 .venv-together/.installed: $(STAMP) $(ADAPTER_PROJECTS)
 	$(new_uv)
 	@$(UV_INSTALL) -e '.[test]' $(ADAPTERS:%=-e 'integrations/%[test,examples]')
+	@touch $@
+
+.venv-docs/.installed: $(STAMP) $(ADAPTER_PROJECTS)
+	$(new_uv)
+	@$(UV_INSTALL) -e '.[cli,docs]' $(ADAPTERS:%=-e 'integrations/%')
 	@touch $@
 
 .venv-distributed/.installed: $(STAMP)

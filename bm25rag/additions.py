@@ -14,8 +14,8 @@ from bm25rag.common.checks import check_id, check_sequence
 from bm25rag.common.gil import release_gil, releasing_gil
 from bm25rag.common.sparse import Vector, read_each, read_vector
 from bm25rag.common.storable import PLAIN_TYPES, copy_metadata, plain_metadata
-from bm25rag.common.strings import TEXT, FieldTexts, TermList, join_terms
-from bm25rag.documents import Document, Text
+from bm25rag.common.strings import CONTEXT, TEXT, FieldTexts, TermList, join_terms
+from bm25rag.documents import Document, Text, all_fields, in_fields
 from bm25rag.errors import DuplicateIdError, MetadataError
 from bm25rag.merging.merge import merge_segments
 from bm25rag.search.snapshot import Snapshot
@@ -78,7 +78,7 @@ class NewDocuments:
     def __init__(
         self,
         texts: Iterable[Text],
-        ids: Iterable[str] | None,
+        ids: Iterable[str | int] | None,
         metadata: Iterable[dict[str, Any] | None] | None,
         payloads: Iterable[bytes | None] | None,
         vectors: Iterable[Vector | None] | None,
@@ -87,14 +87,14 @@ class NewDocuments:
         names: tuple[str, ...] | None,
     ) -> None:
         self._checked = _Checked(names)
-        self.texts, self.ids, self.metadata, self.payloads = texts, ids, metadata, payloads
+        self.ids, self.metadata, self.payloads = ids, metadata, payloads
         self.vectors = None if vectors is None else read_each(vectors, "vectors")
         self.store_text, self.progress = store_text, progress
-        check_sequence("texts", texts, "texts")
+        self.texts = check_sequence("texts", texts, "texts")
         for name in ("ids", "metadata", "payloads"):
             value = getattr(self, name)
             if value is not None:
-                check_sequence(name, value, "one element for each text")
+                setattr(self, name, check_sequence(name, value, "one element for each text"))
 
     def __iter__(self) -> Iterator[Block]:
         """Yield the documents in blocks."""
@@ -166,16 +166,16 @@ class NewRecords:
 
     def __init__(
         self,
-        documents: Iterable[Document],
+        documents: Iterable[Document | Mapping[str, Any]],
         store_text: bool,
         progress: bool,
         names: tuple[str, ...] | None,
         *,
         bounded: bool = False,
     ) -> None:
-        self._checked = _Checked(names)
+        self._checked, self._names = _Checked(names), names
         self.store_text, self.progress, self._bounded = store_text, progress, bounded
-        self._documents = check_sequence("documents", documents, "bm25rag.Document")
+        self._documents = check_sequence("documents", _rows(documents), "bm25rag.Document")
         # See ``NewDocuments._gather``.
         self._copy = not isinstance(documents, (list, tuple))
 
@@ -188,15 +188,18 @@ class NewRecords:
                 column.append(value)
             room -= self._checked.size(columns[1][-1]) + _VALUE * len(columns[-1][-1] or ())
             if self._bounded:  # 0.1 us, and as much for each value of the metadata
-                room -= len(document.id) + len(document.payload or b"") + _size(document.metadata)
+                _, _, id, metadata, payload, _ = (column[-1] for column in columns)
+                room -= len(id) + len(payload or b"") + _size(metadata)
             if room <= 0 or len(columns[0]) == _MOST:
                 yield _block(columns)
                 columns, room = [[], [], [], [], [], []], CHUNK
         if columns[0]:
             yield _block(columns)
 
-    def _check(self, row: int, document: Document) -> tuple[Any, ...]:
+    def _check(self, row: int, document: Document | Mapping[str, Any]) -> tuple[Any, ...]:
         name = f"documents[{row}]"
+        if isinstance(document, Mapping):
+            document = _document(document, name, self._names)
         if not isinstance(document, Document):
             raise TypeError(f"{name} must be a bm25rag.Document, got {document!r:.100}")
         text = self._checked.text_of(document, name)
@@ -209,6 +212,41 @@ class NewRecords:
             _check_payload(document.payload, f"{name}.payload"),
             None if document.vector is None else read_vector(document.vector, f"{name}.vector"),
         )
+
+
+def _rows(documents: Any) -> Iterable[Any]:
+    """Return the rows of a table as mappings, some at a time; other iterables as they are."""
+    if not hasattr(documents, "columns"):
+        return cast("Iterable[Any]", documents)
+    if hasattr(documents, "iter_rows"):  # of Polars
+        return cast("Iterable[Any]", documents.iter_rows(named=True))
+    if hasattr(documents, "to_batches"):  # of Arrow
+        return chain.from_iterable(batch.to_pylist() for batch in documents.to_batches())
+    if hasattr(documents, "itertuples"):  # of pandas
+        named = [*documents.columns]
+        rows = documents.itertuples(index=False, name=None)
+        return (dict(zip(named, row, strict=True)) for row in rows)
+    return cast("Iterable[Any]", documents)
+
+
+def _document(row: Mapping[str, Any], name: str, fields: Sequence[str] | None) -> Document:
+    """Make a document of a row: its id, its text, and the rest as its metadata."""
+    metadata = dict(row)
+    id, text = metadata.pop("id", None), metadata.pop(TEXT, None)
+    if id is None or (text is None and fields is None):
+        raise ValueError(
+            f"{name} must have an 'id' and a 'text', got the columns {[*row]!r:.200}; add counts "
+            "ids itself, and bm25rag.readers.read_rows takes columns of other names"
+        )
+    if isinstance(metadata.get("metadata"), Mapping):
+        metadata = {**metadata.pop("metadata"), **metadata}
+    if fields is None:
+        return Document(id, text, metadata)
+    context = metadata.pop(CONTEXT, None) if CONTEXT in fields else None
+    given = in_fields(text, metadata, fields)
+    if text is None:
+        del given[TEXT]
+    return Document(id, text, metadata, fields=given, context=context)
 
 
 def _block(columns: list[list[Any]]) -> Block:
@@ -311,6 +349,8 @@ class _Checked:
     def text_of(self, document: Document, name: str) -> str | TermList | FieldTexts:
         """Check the text and the fields of a document; raise as for a text."""
         text, fields = document.text, document.fields
+        if document.context is not None:
+            fields = self._with_context(document, name)
         if text is None and fields is None:
             raise ValueError(
                 f"{name} ({document.id!r}) has no text: it was stored without one; "
@@ -328,6 +368,23 @@ class _Checked:
             raise ValueError(f"{name} ({document.id!r}) has a text that is not fields['text']")
         return self({**fields, TEXT: text}, f"{name}.fields")
 
+    def _with_context(self, document: Document, name: str) -> dict[str, Any] | None:
+        """Return all fields of a document with a context; raise if it is wrong."""
+        context, fields = document.context, document.fields
+        _check_text(context, f"{name}.context")
+        if CONTEXT not in (self._names or ()):
+            raise ValueError(
+                f"{name} ({document.id!r}) has a context, but the index has no field for it: make "
+                "it with BM25Index(fields={'context': 1.0})"
+            )
+        if fields is not None and not isinstance(fields, Mapping):
+            return fields  # which is wrong, too
+        if (fields or {}).get(CONTEXT, context) != context:
+            raise ValueError(
+                f"{name} ({document.id!r}) has a context that is not fields['context']"
+            )
+        return all_fields(document)
+
 
 def _size_of_fields(texts: FieldTexts) -> int:
     return sum(map(len, filter(None, texts)))
@@ -343,7 +400,7 @@ def _check_text(text: object, name: str) -> str | TermList:
     if isinstance(text, PurePath):
         hint = "; read the file first: path.read_text()"
     elif isinstance(text, Mapping):
-        hint = _HINT
+        hint = f"{_HINT}; add_documents takes rows"
     raise TypeError(f"{name} must be a str or a list of terms, got {text!r:.100}{hint}")
 
 

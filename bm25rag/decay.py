@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, TypeAlias
 
+import numpy as np
+
+from bm25rag.common.arrays import Bool, Float64, Int64
 from bm25rag.common.checks import check_real
 from bm25rag.common.record import Record
 from bm25rag.filters.parse import parse_path
-from bm25rag.filters.values import instant, instant_of, value_at
+from bm25rag.filters.values import instant, instant_of, ticks, value_at
 
-__all__ = ["Decay", "DecayLike", "Prior", "read_decay"]
+__all__ = ["Decay", "DecayLike", "Prior", "Span", "parse_span", "read_decay"]
+
+Span: TypeAlias = str | timedelta
+"""A span of time: a number with a unit, such as ``"30d"``, or a ``timedelta``."""
 
 # A score that is not negative is multiplied, and another divided, by no less.
 _LEAST = 1e-9
+# Float64 holds all integers up to here.
+_EXACT = 1 << 53
 _UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800, "y": 31_557_600}
 _SPAN = re.compile(rf"\s*(\d+(?:\.\d+)?)\s*({'|'.join(_UNITS)})\s*")
 
@@ -72,14 +81,14 @@ class Decay(_Multiplier):
     def __init__(
         self,
         path: str,
-        half_life: str | timedelta,
+        half_life: Span,
         *,
         floor: float = 0.5,
         now: datetime | date | str | None = None,
         missing: float | None = None,
     ) -> None:
         super().__init__(path, floor, missing)
-        self.half_life: Final = _span(half_life)
+        self.half_life: Final = parse_span("half_life", half_life)
         if now is not None and instant_of(now) is None:
             raise ValueError(f"now must be a date, a datetime or an ISO string, got {now!r:.100}")
         self.now: Final = now
@@ -111,6 +120,30 @@ class Decay(_Multiplier):
             return self.missing
         age = ((instant(datetime.now(UTC)) if now is None else now) - then) / self.half_life
         return max(self.floor, 2.0**-age) if age > 0.0 else 1.0
+
+    def of_each(self, instants: Int64, known: Bool) -> Float64:
+        """Return the multipliers for some dates, to the bit those of ``of``.
+
+        Parameters
+        ----------
+        instants
+            What they name, in microseconds since the year 1, int64 (n,).
+        known
+            Whether each document has a date, bool (n,).
+        """
+        now, half = instant_of(self.started().now), ticks(self.half_life)
+        assert now is not None
+        multipliers = np.where(known, 1.0, self.missing)
+        older = np.flatnonzero(known & (instants < ticks(now)))
+        since = ticks(now) - instants[older]
+        # As of two integers in Python: of those that float64 holds, NumPy rounds once, too.
+        exact = half < _EXACT and since.max(initial=0) < _EXACT
+        ages = since / half if exact else np.array([one / half for one in since.tolist()])
+        multipliers[older] = self.floor
+        counts = ages < 1e-6 - math.log2(self.floor)  # beyond that it is the floor
+        powers = [max(self.floor, 2.0**-age) for age in ages[counts].tolist()]
+        multipliers[older[counts]] = powers
+        return multipliers
 
 
 class Prior(_Multiplier):
@@ -173,6 +206,17 @@ class Prior(_Multiplier):
         share: float = min(max(value, 0.0), self.full) / self.full
         return min(max(share, self.floor), 1.0)
 
+    def of_each(self, numbers: Float64) -> Float64:
+        """Return the multipliers for some numbers, NaN for none, to the bit those of ``of``.
+
+        Parameters
+        ----------
+        numbers
+            The numbers, float64 (n,).
+        """
+        shares = np.clip(np.clip(numbers, 0.0, self.full) / self.full, self.floor, 1.0)
+        return np.where(np.isnan(numbers), self.missing, shares)
+
 
 DecayLike: TypeAlias = Decay | Prior | Mapping[str, Any]
 """What ``decay=`` takes: one of them, or a dict of the arguments of either."""
@@ -209,14 +253,20 @@ def multiplied(score: float, multiplier: float) -> float:
     return score * multiplier if score >= 0.0 else score / multiplier
 
 
+def multiplied_each(scores: Float64, multipliers: Float64) -> Float64:
+    """Return scores that have fallen so, float64 (n,)."""
+    return np.where(scores >= 0.0, scores * multipliers, scores / multipliers)
+
+
 def multiplier_of(given: DecayLike, metadata: dict[str, Any]) -> float:
     """Return what the score of a document is multiplied by."""
     decay = read_decay(given)
     return decay.of(value_at(metadata, parse_path(decay.path, "path")))
 
 
-def _span(given: object) -> timedelta:
-    expected = "half_life must be a timedelta > 0, or a number with a unit such as '30d'"
+def parse_span(name: str, given: object) -> timedelta:
+    """Return an argument that is a span of time; raise ``TypeError`` or ``ValueError``."""
+    expected = f"{name} must be a timedelta > 0, or a number with a unit such as '30d'"
     if isinstance(given, str):
         match = _SPAN.fullmatch(given)
         try:

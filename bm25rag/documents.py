@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeAlias
 
 from bm25rag.common.checks import check_count
-from bm25rag.common.strings import TEXT
+from bm25rag.common.strings import CONTEXT, TEXT
 
 if TYPE_CHECKING:
     from bm25rag.common.sparse import Vector
@@ -41,6 +42,9 @@ class Document:
     fields
         Its texts by field, in an index with fields, of which ``text`` is one; ``None`` in others,
         and if no texts are stored. A document to add needs ``text``, ``fields`` or both.
+    context
+        What is searched with the text and never shown, such as a sentence by a model that says
+        where the text is from; for an index with the field ``context``.
     """
 
     id: str
@@ -49,6 +53,7 @@ class Document:
     payload: bytes | None = None
     vector: Vector | None = None
     fields: dict[str, str] | None = None
+    context: str | None = None
 
     def __repr__(self) -> str:
         return f"Document({', '.join(_shown(self))})"
@@ -132,6 +137,9 @@ class Contents(Protocol):
 
     def read_all(self, name: str) -> list[Any]:
         """Return ``text``, ``metadata``, ``payload`` or ``fields`` of each; new objects."""
+
+    def group_size(self, position: int) -> int | None:
+        """Return how many documents of one's group match, in a search with groups."""
 
 
 class _Unread:
@@ -245,7 +253,18 @@ class Hit(_Unread):
         if name not in (fields := self.fields or {}):
             raise KeyError(f"the document {self.id!r} has no field {name!r}, but {[*fields]}")
         values = (self.metadata, self.payload, self.corrections, fields)
-        return matched(self._matcher, self.id, self.score, fields[name], *values)
+        hit = matched(self._matcher, self.id, self.score, fields[name], *values)
+        return counted(hit, lambda: self.group_size)
+
+    @property
+    def group_size(self) -> int | None:
+        """How many documents of its group match, with itself and those that are not returned.
+
+        They are counted when it is first asked for. ``None`` if the search had no ``group``, and
+        for a hit that was copied or pickled.
+        """
+        contents = getattr(self, "_contents", None)
+        return None if contents is None else contents.group_size(getattr(self, "_position", 0))
 
     @property
     def _matcher(self) -> Matcher | None:
@@ -265,17 +284,42 @@ class Hit(_Unread):
         return f"Hit({', '.join([first, f'score={self.score!r}', *rest])})"
 
 
+class Hits(list[Hit]):
+    """The hits of a search: a list that notebooks show as a table."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        from bm25rag.common.tables import marked, table
+
+        rows = ((hit.id, hit.score, marked(*hit.snippet()[::2]), hit.metadata) for hit in self)
+        noun = "hit" if len(self) == 1 else "hits"
+        columns = ("id", "score", "text", "metadata")
+        return table(f"{len(self):,} {noun}", columns, rows, len(self))
+
+
 class _Read:
     """The contents of a hit that has been read whole."""
 
     def __init__(self, matcher: Matcher | None) -> None:
         self.matcher = matcher
+        self.count: Callable[[], int | None] = lambda: None
+
+    def group_size(self, position: int) -> int | None:
+        """Return how many documents of its group match."""
+        return self.count()
 
 
 def matched(matcher: Matcher | None, *values: Any) -> Hit:
     """Make a hit of the values of its fields, with what finds words in its text."""
     hit = Hit(*values)
     hit._contents = _Read(matcher)  # type: ignore[misc, assignment]
+    return hit
+
+
+def counted(hit: Hit, count: Callable[[], int | None]) -> Hit:
+    """Return a hit that ``matched`` has made, which is told so how large its group is."""
+    hit._contents.count = count  # type: ignore[attr-defined]
     return hit
 
 
@@ -291,9 +335,11 @@ def read_hits(hits: Sequence[Hit], *fields: str) -> None:
     """
     for contents, found in groupby(hits, attrgetter("_contents")):
         alike = list(found)
-        for field_ in fields:
-            for hit, value in zip(alike, contents.read_all(field_), strict=True):
-                setattr(hit, field_, value)
+        for name in fields:
+            values = contents.read_all(name)
+            if len(values) != len(alike):
+                raise ValueError("hits must be all that a query has returned")
+            deque(map(setattr, alike, repeat(name), values), 0)
 
 
 def in_fields(
@@ -317,6 +363,13 @@ def in_fields(
     return {**named, TEXT: text}
 
 
+def all_fields(document: Document) -> dict[str, Any] | None:
+    """Return the fields of a document, its context among them; ``None`` if it has none."""
+    if document.context is None:
+        return document.fields
+    return {**(document.fields or {}), CONTEXT: document.context}
+
+
 def fields_beside(document: Document | Hit) -> dict[str, str]:
     """Return the fields of a document that neither its text nor its metadata show."""
     shown = {**document.metadata, TEXT: document.text}
@@ -334,6 +387,8 @@ def _shown(document: Document | Hit) -> list[str]:
     shown = [f"id={_short(document.id)}", f"text={_short(document.text)}"]
     if document.fields:
         shown.append(f"fields={_shorten(repr(document.fields))}")
+    if isinstance(document, Document) and document.context is not None:
+        shown.append(f"context={_short(document.context)}")
     if document.metadata:
         shown.append(f"metadata={_shorten(repr(document.metadata))}")
     if document.payload is not None:

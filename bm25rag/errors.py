@@ -14,6 +14,7 @@
     │   └── ShardUnavailableError           no replica of a shard answered in time
     └── StorageError (OSError)
         ├── NotAnIndexError                 the folder holds no index
+        ├── CommitNotFoundError             the folder does not hold this commit (any more)
         ├── FormatVersionError              the folder was written by a newer bm25rag
         ├── CorruptIndexError               a file is damaged or hostile; the message names it
         ├── UntrustedIndexError             untrusted=True refuses something in the folder
@@ -35,6 +36,7 @@ __all__ = [
     "AnalyzerChangedWarning",
     "BM25Error",
     "ClusterError",
+    "CommitNotFoundError",
     "CorruptIndexError",
     "DocumentNotFoundError",
     "DuplicateIdError",
@@ -157,6 +159,10 @@ class StorageError(BM25Error, OSError):
 
 class NotAnIndexError(StorageError):
     """The folder holds no bm25rag index."""
+
+
+class CommitNotFoundError(StorageError):
+    """The folder does not hold the commit of this id, or holds it no more."""
 
 
 class FormatVersionError(StorageError):

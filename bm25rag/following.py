@@ -84,9 +84,9 @@ class FollowedFolder:
         try:
             self._reader = BM25Index.open(self._path)
         except TokenizerRequiredError:
-            if analyzer is None or analyzer.tokenizer is None:
+            if analyzer is None or analyzer.any_tokenizer is None:
                 raise
-            self._reader = BM25Index.open(self._path, tokenizer=analyzer.tokenizer)
+            self._reader = BM25Index.open(self._path, tokenizer=analyzer.any_tokenizer)
 
     @property
     def current(self) -> BM25Index:
@@ -161,7 +161,7 @@ class FollowedFolder:
                 self._finish(self._writer)
 
     def _open_writer(self, timeout: float) -> BM25Index:
-        tokenizer, seconds = self._read().analyzer.tokenizer, min(timeout, TIMEOUT_MAX)
+        tokenizer, seconds = self._read().analyzer.any_tokenizer, min(timeout, TIMEOUT_MAX)
         return BM25Index.open(self._path, mode="w", tokenizer=tokenizer, timeout=seconds)
 
     def _put_off(self, writer: BM25Index, delay: float) -> None:

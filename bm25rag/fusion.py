@@ -103,7 +103,7 @@ def fuse(
     fused = dict.fromkeys(order, 0.0)
     for number, (scores, weight) in enumerate(weighted):
         values, lacking = _values(scores, method, number, rank_constant)
-        for id in order:
+        for id in order if lacking else values:
             fused[id] += weight * values.get(id, lacking)
     # Sorting is stable: equal scores stay in the order of their ranks.
     best = sorted(fused.items(), key=lambda pair: -pair[1])

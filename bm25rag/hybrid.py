@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal, TypeAlias, get_args
 
 from bm25rag.common.checks import check_choice, check_count, check_flag, check_real
 from bm25rag.common.lazy import lazy_property
 from bm25rag.decay import DecayLike
-from bm25rag.documents import Hit, Matcher, matched
+from bm25rag.documents import Hit, Hits, Matcher, counted, matched
 from bm25rag.filters import And, Filter, FilterSpec, parse_filter
 from bm25rag.fusion import FusionMethod, Ranking, check_fusion, fuse
 from bm25rag.index import BM25Index
 from bm25rag.search.finding import check_wanted, page_of
-from bm25rag.search.queries import QueryLike, RestrictedTerms, terms_of
+from bm25rag.search.parts import parts_filter
 from bm25rag.search.query import Query
-from bm25rag.search.restriction import parts_filter
+from bm25rag.search.query_terms import QueryLike, RestrictedTerms, terms_of
 
 __all__ = ["HybridSearch", "OnUnknown", "with_parts"]
 
@@ -236,19 +237,27 @@ class HybridSearch:
         except (TypeError, ValueError) as error:
             message = f"the scores of the other retriever, rankings[1], cannot be fused: {error}"
             raise type(error)(message) from None
+        sizes: dict[str, Callable[[], int | None]] = {}
         if shaped:
             ids = {self._snapshot._snapshot.row_of(id): id for id, _ in fused}
             scores = [score for _, score in fused]
-            found = page_of(self._wanted, [*zip(ids, scores, strict=True)])
-            fused = [(ids[row], score) for row, score in zip(*found, strict=True)]
+            all_fused = [*zip(ids, scores, strict=True)]
+            rows, best, totals = page_of(self._snapshot._snapshot, self._wanted, all_fused)
+            fused = [(ids[row], score) for row, score in zip(rows, best, strict=True)]
+            if totals is not None:
+                sizes = {ids[row]: partial(totals.group_size, row) for row in rows}
         else:
             fused = fused[self._first :]
         fused = [(id, score) for id, score in fused if score >= self._floor]
         documents = self._snapshot.get([id for id, _ in fused])
-        return [
+        hits = Hits(
             matched(self._matcher, id, score, document.text, document.metadata, document.payload)
             for (id, score), document in zip(fused, documents, strict=True)
-        ]
+        )
+        for hit in hits:
+            if sizes:
+                counted(hit, sizes[hit.id])
+        return hits
 
 
 def with_parts(index: BM25Index, query: QueryLike, filter: FilterSpec | None) -> Filter | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -15,6 +16,7 @@ from bm25rag.common.checks import (
     check_choice,
     check_count,
     check_flag,
+    check_id,
     check_ids,
     check_real,
     check_sequence,
@@ -32,8 +34,9 @@ from bm25rag.search.finding import (
     find_one,
     page_of,
     parse_filter,
+    totals_of,
 )
-from bm25rag.search.queries import (
+from bm25rag.search.query_terms import (
     QueryLike,
     RestrictedTerms,
     Terms,
@@ -47,6 +50,7 @@ from bm25rag.search.snapshot import Snapshot
 from bm25rag.storage.attachment import MEMORY, SNAPSHOT, TUNED
 from bm25rag.storage.folder_reader import FolderReader
 from bm25rag.storage.folder_writer import FolderWriter
+from bm25rag.storage.manifest import digest
 from bm25rag.storage.state import State as StoredState
 from bm25rag.storage.state import check_extra
 
@@ -54,12 +58,14 @@ if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
     from bm25rag.common.sparse import Vector
-    from bm25rag.decay import DecayLike
+    from bm25rag.decay import DecayLike, Span
     from bm25rag.filters import Filter, FilterSpec
-    from bm25rag.fusion import FusionMethod
+    from bm25rag.fusion import FusionMethod, Ranking
+    from bm25rag.maintenance import Commit
     from bm25rag.search.correction import Correction
     from bm25rag.search.explain import Explanation
     from bm25rag.search.query import Query
+    from bm25rag.storage.repair import Damage
     from bm25rag.vectors import Vectors
 
 __all__ = ["BM25Index", "Mode", "OnDuplicate"]
@@ -142,7 +148,7 @@ class BM25Index:
     def from_texts(
         cls,
         texts: Iterable[Text],
-        ids: Iterable[str] | None = None,
+        ids: Iterable[str | int] | None = None,
         metadata: Iterable[dict[str, Any] | None] | None = None,
         *,
         payloads: Iterable[bytes | None] | None = None,
@@ -258,7 +264,7 @@ class BM25Index:
             from bm25rag.sharded.building import build_sharded
 
             build_sharded(documents, folder, shards, plan)
-        return cls.open(folder, tokenizer=empty.analyzer.tokenizer)
+        return cls.open(folder, tokenizer=empty.analyzer.any_tokenizer)
 
     # --- searching ---------------------------------------------------------------------
 
@@ -335,7 +341,7 @@ class BM25Index:
         rows, scores = find_one(snapshot, terms, wanted)
         if not rows and wanted.filter is None:  # or this would tell what rejected documents hold
             warn_of_texts(snapshot, [query], [0])
-        return snapshot.hits(rows, scores, corrections, terms)
+        return snapshot.hits(rows, scores, corrections, terms, totals_of(snapshot, terms, wanted))
 
     def search_batch(
         self,
@@ -386,7 +392,7 @@ class BM25Index:
         matches = find(snapshot, terms, wanted, workers)
         if wanted.filter is None:  # as in ``search``
             warn_of_texts(snapshot, batch, matches.counts.tolist())
-        return batch_result(snapshot, matches, terms, corrections)
+        return batch_result(snapshot, matches, terms, wanted, corrections)
 
     def scores(self, query: QueryLike) -> Float64:
         """Score every document, those that do not match too; the shift included.
@@ -407,7 +413,7 @@ class BM25Index:
     def explain(
         self,
         query: QueryLike,
-        id: str,
+        id: str | int,
         filter: FilterSpec | None = None,
         *,
         decay: DecayLike | None = None,
@@ -483,7 +489,7 @@ class BM25Index:
         expanded = expand(snapshot, terms, matches, wanted_terms, share)
         if not isinstance(terms, RestrictedTerms):
             return expanded
-        return terms.restriction.query.replaced(text=expanded)
+        return terms.restriction.query.replaced(text=expanded, also=())
 
     def correct(self, query: QueryLike, filter: FilterSpec | None = None) -> Correction:
         """Replace terms of a query that no document has by terms that are spelt alike.
@@ -575,15 +581,74 @@ class BM25Index:
         fetched = Wanted(max(wanted.k, check_count("fetch_k", fetch_k)), wanted.filter)
         terms = terms_of(snapshot.analyzer, query)
         found = find_both(snapshot, terms, vector_terms(vector), fetched)
-        rankings = [list(zip(map(str, rows), scores, strict=True)) for rows, scores in found]
         depth = wanted.depth if wanted.shaping is None else 2 * fetched.k
+        rankings = [_by_row(rows, scores) for rows, scores in found]
         fused = fuse(rankings, method, weights, depth, rank_constant)
-        rows, scores = page_of(wanted, [(int(row), score) for row, score in fused])
-        return snapshot.hits(rows, scores, terms=terms)
+        rows, scores, totals = page_of(snapshot, wanted, [(int(row), one) for row, one in fused])
+        return snapshot.hits(rows, scores, terms=terms, totals=totals)
+
+    def search_fused(
+        self,
+        queries: Iterable[QueryLike],
+        k: int = 10,
+        filter: FilterSpec | None = None,
+        *,
+        fetch_k: int = 100,
+        weights: Sequence[float] | None = None,
+        rank_constant: int = 60,
+        offset: int = 0,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
+    ) -> list[Hit]:
+        """Find the best k documents by their ranks in the searches for several queries.
+
+        Wordings of one question whose scores can be added are one ``Query``, with ``also``: that
+        is exact, and quicker. Ranks are for those whose scores cannot be compared, such as
+        questions of very different lengths.
+
+        Parameters
+        ----------
+        queries
+            As in ``search_batch``.
+        k, filter
+            As in ``search``.
+        fetch_k
+            How many documents of each ranking are fused, >= 0; at least ``k`` are.
+        weights, rank_constant
+            As in ``bm25rag.fusion.fuse``; a weight for each query.
+        offset, group, per_group, decay
+            As in ``search_hybrid``.
+
+        Returns
+        -------
+        hits
+            With the sums of weight / (rank_constant + rank), best first.
+
+        Raises
+        ------
+        TypeError, ValueError, FilterError
+            If an argument is wrong.
+        """
+        from bm25rag.fusion import check_fusion, fuse
+
+        batch = list(check_sequence("queries", queries, "queries"))
+        check_fusion("rrf", weights, rank_constant, len(batch))
+        snapshot = self._live.snapshot
+        wanted = check_wanted(snapshot, k, filter, None, offset, group, per_group, decay)
+        fetched = Wanted(max(wanted.k, check_count("fetch_k", fetch_k)), wanted.filter)
+        terms = terms_of_each(snapshot.analyzer, batch)
+        found = find(snapshot, terms, fetched, None)
+        cells = zip(found.numbers.tolist(), found.scores.tolist(), found.counts, strict=True)
+        rankings = [_by_row(rows[:count], scores) for rows, scores, count in cells]
+        fused = fuse(rankings, "rrf", weights, None, rank_constant)
+        rows, best, totals = page_of(snapshot, wanted, [(int(row), one) for row, one in fused])
+        asked = dict.fromkeys(chain.from_iterable(terms))
+        return snapshot.hits(rows, best, terms=asked, totals=totals)
 
     # --- documents and statistics ------------------------------------------------------
 
-    def get(self, ids: Iterable[str], filter: FilterSpec | None = None) -> list[Document]:
+    def get(self, ids: Iterable[str | int], filter: FilterSpec | None = None) -> list[Document]:
         """Return documents by id, in the order asked.
 
         Ids that are unknown, or whose documents the filter rejects, are left out.
@@ -637,7 +702,10 @@ class BM25Index:
         return self._live.state.snapshot.count
 
     def __contains__(self, id: object) -> bool:
-        return isinstance(id, str) and self._live.snapshot.find(id) is not None
+        try:
+            return self._live.snapshot.find(check_id("id", id)) is not None
+        except TypeError:
+            return False
 
     def vocabulary(self) -> list[str]:
         """Return the terms of the living documents, by code point."""
@@ -659,13 +727,22 @@ class BM25Index:
 
         return score_matrix(self._live.snapshot)
 
-    def stats(self) -> dict[str, int | float]:
-        """Return counts and sizes: documents, terms, postings, tokens, average_length, ...
+    def stats(self) -> dict[str, Any]:
+        """Return counts and sizes, as JSON values.
 
-        A view made by ``restricted`` has these alone, of its own documents.
+        ``documents``, ``terms``, ``postings``, ``tokens`` and ``average_length`` are of the living
+        documents, and all that a view made by ``restricted`` has. ``deleted`` counts the documents
+        that are still in the ``segments``, ``bytes`` are those of all arrays, in ``bytes_by_kind``
+        by what they hold, and about ``compaction_frees`` of them would go with ``compact``.
+        ``impact_codes`` and ``shards`` are counts, ``commit_id`` as the attribute, and
+        ``committed`` when the last commit was made, an ISO date in UTC; ``None`` in memory.
         """
-        snapshot, shards = self._live.snapshot, self._live.attachment.shard_count
-        return snapshot.stats() | ({} if snapshot.is_restricted else {"shards": shards})
+        live = self._live
+        snapshot, attachment, commit_id = live.snapshot, live.attachment, live.state.commit_id
+        if snapshot.is_restricted:
+            return snapshot.stats()
+        own = {"shards": attachment.shard_count, "commit_id": commit_id}
+        return snapshot.stats() | own | {"committed": attachment.committed}
 
     # --- parameters --------------------------------------------------------------------
 
@@ -711,6 +788,19 @@ class BM25Index:
         return self._live.attachment.read_only
 
     @property
+    def commit_id(self) -> str:
+        """What tells this state from all others: a key for caches of results.
+
+        An index read from a folder has the id of its commit, the same in all processes, copies
+        of the folder and after opening it again: the number of the commit and a digest. Every
+        change that readers can see changes it, those of a writer before they are committed too:
+        until then, as in memory and of ``restricted`` views, it is random, and that of no other
+        index but a ``copy.copy``. A view made by ``tune`` has that of its index and a digest of the
+        parameters.
+        """
+        return self._live.state.commit_id
+
+    @property
     def extra(self) -> dict[str, Any]:
         """What the caller last saved with the index for its own use; a fresh copy."""
         from bm25rag.filters.values import fresh
@@ -723,7 +813,7 @@ class BM25Index:
     def add(
         self,
         texts: Iterable[Text],
-        ids: Iterable[str] | None = None,
+        ids: Iterable[str | int] | None = None,
         metadata: Iterable[dict[str, Any] | None] | None = None,
         *,
         payloads: Iterable[bytes | None] | None = None,
@@ -744,7 +834,8 @@ class BM25Index:
             Any iterable of texts; a list of strings in place of a text is taken as its terms.
             In an index with fields, a text may be a mapping of fields to their texts.
         ids
-            Their ids, as many; ``None`` for the next decimal numbers, never used before.
+            Their ids, as many, strings; integers become such. ``None`` for the next decimal
+            numbers, never used before.
         metadata
             A dict of JSON values, dates and datetimes for each, or ``None``.
         payloads
@@ -790,14 +881,14 @@ class BM25Index:
 
     def add_documents(
         self,
-        documents: Iterable[Document],
+        documents: Iterable[Document | Mapping[str, Any]],
         *,
         store_text: bool = True,
         on_duplicate: OnDuplicate = "error",
         progress: bool = False,
         threads: int | None = None,
     ) -> list[str]:
-        """Add ``Document`` records; all of them or, if anything is wrong, none.
+        """Add documents, or the rows of a table; all of them or, if anything is wrong, none.
 
         This adds what ``get`` returns to another index, without vectors, which ``vectors.get``
         returns. Otherwise it is like ``add``.
@@ -805,7 +896,9 @@ class BM25Index:
         Parameters
         ----------
         documents
-            Any iterable of documents with ids and texts.
+            Any iterable of documents with ids and texts, or of mappings: of a row, ``id`` and
+            ``text`` are these, and the others its metadata. So a data frame of pandas or Polars,
+            a table of Arrow, and a dataset of Hugging Face are taken whole.
         store_text, on_duplicate, progress, threads
             As in ``add``.
 
@@ -817,7 +910,7 @@ class BM25Index:
         Raises
         ------
         ValueError
-            If a document has no text.
+            If a document has no text, or a row no id.
         TypeError, DuplicateIdError, MetadataError, ReadOnlyError
             As ``add``.
         """
@@ -828,7 +921,7 @@ class BM25Index:
         return self._live.add(records, on_duplicate, threads)
 
     def delete(
-        self, ids: Iterable[str] | None = None, filter: FilterSpec | None = None
+        self, ids: Iterable[str | int] | None = None, filter: FilterSpec | None = None
     ) -> list[str]:
         """Delete documents, by their ids, by a filter or by both; unknown ids are ignored.
 
@@ -865,7 +958,7 @@ class BM25Index:
         return self._live.delete(wanted, parsed)
 
     def update_metadata(
-        self, ids: Iterable[str], metadata: Iterable[dict[str, Any] | None]
+        self, ids: Iterable[str | int], metadata: Iterable[dict[str, Any] | None]
     ) -> list[str]:
         """Replace the metadata of documents, which keep their places; unknown ids are ignored.
 
@@ -930,6 +1023,7 @@ class BM25Index:
         delta: float | None = UNCHANGED,
         delta_on: DeltaOn = UNCHANGED,
         fields: Mapping[str, float] = UNCHANGED,
+        also: Iterable[float] = UNCHANGED,
     ) -> Self:
         """Return a read-only view of the same documents under other parameters.
 
@@ -942,18 +1036,29 @@ class BM25Index:
             As in the constructor.
         fields
             New weights of fields; the others stay.
+        also
+            New weights of the analyzer's further analyses, one for each.
 
         Raises
         ------
         TypeError, ValueError
-            As the constructor, or if the index has no such field.
+            As the constructor, or if the index has no such field, or more or fewer analyses.
         """
         given: dict[str, Any] = {"variant": variant, "k1": k1, "b": b, "delta": delta}
         given |= {"delta_on": delta_on, "fields": fields}
         given = {name: value for name, value in given.items() if value is not UNCHANGED}
         state = self._live.state
-        tuned = state.snapshot.tuned(state.snapshot.parameters.changed(given))
-        return self._from_live(LiveIndex(state._replace(snapshot=tuned), TUNED))
+        snapshot, analyzer = state.snapshot, state.snapshot.analyzer
+        if also is not UNCHANGED:
+            analyzer = analyzer.weighing(also)
+        parameters = snapshot.parameters.changed(given)
+        tuned = snapshot.tuned(parameters, analyzer)
+        weights = [weight for _, weight in analyzer.also]
+        settings = parameters.to_dict() | ({"also": weights} if weights else {})
+        commit_id = f"{state.commit_id}+{digest(settings)}"
+        return self._from_live(
+            LiveIndex(state._replace(snapshot=tuned, commit_id=commit_id), TUNED)
+        )
 
     def snapshot(self) -> Self:
         """Return a read-only index of the documents of this moment, whatever is written later."""
@@ -992,14 +1097,13 @@ class BM25Index:
         >>> [hit.id for hit in view.search("cats")], "0" in view, len(view)
         (['1'], False, 1)
         """
-        from bm25rag.live.restricted import RestrictedIndex
+        from bm25rag.filters.parse import check_restriction
+        from bm25rag.live.restricted_index import RestrictedIndex
 
         check_choice("statistics", statistics, ("whole", "part"))
         parsed = parse_filter(filter, self._live.state.snapshot)
-        if parsed is None or parsed.rejects_nothing:
-            kind = TypeError if parsed is None and filter != {} else ValueError
-            raise kind(f"restricted needs a filter that rejects something, got {filter!r}")
-        return self._from_live(RestrictedIndex(self._live, parsed, statistics == "whole"))
+        rejecting = check_restriction(filter, parsed)
+        return self._from_live(RestrictedIndex(self._live, rejecting, statistics == "whole"))
 
     def reanalyze(self, analyzer: Analyzer | None = None) -> Self:
         """Return a new index of the same documents, analysed anew from their stored texts.
@@ -1085,6 +1189,8 @@ class BM25Index:
         cache: str | PathLike[str] | None = None,
         storage_options: dict[str, Any] | None = None,
         offline: bool = False,
+        commit: str | None = None,
+        keep: Span | None = None,
     ) -> Self:
         """Open a saved index, or, in mode ``"a"``, make it if there is none.
 
@@ -1122,11 +1228,19 @@ class BM25Index:
         offline
             For a URL: whether to open what the cache holds without asking the store, which may
             hold a newer index. Each endpoint has a cache of its own.
+        commit
+            The ``commit_id`` of the commit to read, the last one or one that was kept; ``None``
+            for the last. ``refresh`` then stays there.
+        keep
+            For a writer: how long a commit is kept after a later one has replaced it, such as
+            ``"7d"``, ``"12h"`` or a ``timedelta``; ``"0"`` for not at all, as at first. The folder
+            remembers it with the next commit. ``None``: as it remembers.
 
         Raises
         ------
-        NotAnIndexError
-            If the folder holds no index; in mode ``"a"``, if it holds something else.
+        NotAnIndexError, CommitNotFoundError
+            If the folder holds no index, or not this commit; in mode ``"a"``, if it holds
+            something else.
         FormatVersionError, CorruptIndexError
             If a newer bm25rag wrote it, or a file is damaged.
         LockedError, ReadOnlyError
@@ -1159,6 +1273,8 @@ class BM25Index:
             cache=cache,
             storage_options=storage_options,
             offline=offline,
+            commit=commit,
+            keep=keep,
         )
         return cls._from_live(live)
 
@@ -1209,6 +1325,145 @@ class BM25Index:
             As ``open``; the message names a damaged file.
         """
         verify_index(path, cache, storage_options)
+
+    @classmethod
+    def commits(cls, path: str | PathLike[str]) -> list[Commit]:
+        """Return the commits that a folder holds, the oldest first: those kept, and the last.
+
+        Each has its ``id``, for ``open(path, commit=id)``, and the ``time`` when it was made.
+
+        Parameters
+        ----------
+        path
+            The folder; of a sharded index, too.
+
+        Raises
+        ------
+        NotAnIndexError, FormatVersionError, CorruptIndexError
+            As ``open``.
+        """
+        from bm25rag.maintenance import list_commits
+
+        return list_commits(path)
+
+    @classmethod
+    def backup(
+        cls,
+        path: str | PathLike[str],
+        target: str | PathLike[str],
+        *,
+        link: bool = False,
+        overwrite: bool = False,
+        storage_options: dict[str, Any] | None = None,
+    ) -> None:
+        """Copy the last commit of a folder, while a writer may work there.
+
+        All files are of one commit, and every byte of them is checked on the way. Files that the
+        target has are not copied again. Until the last moment, the target opens to what it held.
+
+        Parameters
+        ----------
+        path
+            The folder; of a sharded index, too.
+        target
+            The folder of the backup, made if it is missing, or the URL of one. It is an index
+            like any other.
+        link
+            Whether the backup shares its files with the folder, by hard links, where the file
+            system has them: this takes no space and milliseconds. Writers never change files, but
+            a damaged file is damaged in both.
+        overwrite
+            Whether to replace an index that the target holds, such as an earlier backup.
+        storage_options
+            For a URL: credentials, endpoints and time limits for fsspec; not stored.
+
+        Raises
+        ------
+        NotAnIndexError
+            If ``path`` holds no index, or the target something else.
+        CorruptIndexError
+            If a file of ``path`` is damaged; the target is as it was.
+        FileExistsError
+            If the target holds an index and ``overwrite`` is false.
+        ValueError
+            If both are the same folder, or ``path`` is a URL.
+        LockedError
+            If a writer has the target open.
+        RemoteError, OSError
+            If the store or the disk refuses, or if the folder was changed faster than it could be
+            uploaded. The same call goes on where it stopped.
+        """
+        from bm25rag.maintenance import backup
+
+        backup(path, target, link, overwrite, storage_options)
+
+    @classmethod
+    def restore(
+        cls,
+        source: str | PathLike[str],
+        path: str | PathLike[str],
+        *,
+        overwrite: bool = False,
+        storage_options: dict[str, Any] | None = None,
+    ) -> None:
+        """Make a folder what a backup is, even if the index that it holds is damaged.
+
+        Parameters
+        ----------
+        source
+            The folder of the backup, or its URL.
+        path
+            The folder to restore; made if it is missing. Readers go to the restored commit with
+            their next ``refresh``.
+        overwrite
+            Whether to replace the index that the folder holds, damaged or not.
+        storage_options
+            As in ``backup``.
+
+        Raises
+        ------
+        NotAnIndexError, CorruptIndexError, FileExistsError, ValueError, LockedError, OSError
+            As ``backup``; the folder opens to what it held.
+        """
+        from bm25rag.maintenance import restore
+
+        restore(source, path, overwrite, storage_options)
+
+    @classmethod
+    def repair(cls, path: str | PathLike[str], *, dry_run: bool = False) -> list[Damage]:
+        """Drop the damaged segments of a folder, so that the rest opens and can be changed.
+
+        Restore a backup if there is one: what is dropped is lost. It checks what ``verify``
+        does, and commits what is left; if nothing is damaged, it does nothing. A damaged file
+        stays beside the index, as ``<name>.damaged``, until you delete it. A segment goes with its
+        changes: without them, deleted documents would come back.
+
+        Parameters
+        ----------
+        path
+            The folder; of a sharded index, too.
+        dry_run
+            Whether only to tell.
+
+        Returns
+        -------
+        damages
+            Of each damaged part its ``path``, the ``problem``, the ``ids`` of the documents that
+            went, as far as they can be read, and how many ``unknown`` ones went beside; ``None``
+            if nobody knows.
+
+        Raises
+        ------
+        NotAnIndexError, FormatVersionError
+            As ``open``.
+        CorruptIndexError
+            If the manifest itself is damaged: then only a backup helps.
+        LockedError
+            If a writer has the folder open, unless ``dry_run``.
+        """
+        from bm25rag.maintenance import repair
+
+        return repair(path, dry_run)
 
     def commit(self) -> None:
         """Make the changes since the last commit durable, in one atomic step.
@@ -1289,7 +1544,15 @@ class BM25Index:
         if (reopened := self._live.reopened_by) is not None:
             return _restrict_again, (type(self), *reopened)
         # What a writer has not committed, or a view shows, is in no folder.
-        return _restore, (type(self), self._live.state.stored())
+        return _restore, (type(self), self._live.state.stored()._replace(commit_id=""))
+
+    def _repr_html_(self) -> str:
+        from bm25rag.common.tables import table
+
+        settings = ("variant", "k1", "b", "delta", "fields", "analyzer", "read_only")
+        rows = [*self.stats().items(), *((name, getattr(self, name)) for name in settings)]
+        shown = [(name, str(value)) for name, value in rows]
+        return table(type(self).__name__, ("", ""), shown, len(shown))
 
     def __repr__(self) -> str:
         settings = f"variant={self.variant!r}, analyzer={self.analyzer!r}"
@@ -1309,6 +1572,11 @@ def _restrict_again(
 
 def _restore(kind: type[BM25Index], state: StoredState) -> BM25Index:
     return kind._from_live(LiveIndex(State.of(state), MEMORY))
+
+
+def _by_row(rows: Sequence[int], scores: Sequence[float]) -> Ranking:
+    """Return a ranking to fuse, with rows as ids."""
+    return [*zip(map(str, rows), scores, strict=False)]
 
 
 def _correct(

@@ -13,11 +13,14 @@ from bm25rag.errors import ReadOnlyError
 from bm25rag.live.index import LiveIndex, Mode, check_analyzer, new_state
 from bm25rag.live.open_folder import PLAIN, Kind, open_folder
 from bm25rag.storage.folder_reader import FolderReader
-from bm25rag.storage.manifest import is_sharded
+from bm25rag.storage.kept_commits import check_commit_id
+from bm25rag.storage.manifest import SHARDED, is_sharded
 from bm25rag.storage.state import State as StoredState
 from bm25rag.storage.state import check_settings
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from bm25rag.storage.remote_mirror import Mirror
 
 
@@ -35,12 +38,15 @@ def open_index(
     cache: str | PathLike[str] | None,
     storage_options: dict[str, Any] | None,
     offline: bool,
+    commit: str | None,
+    keep: str | timedelta | None,
 ) -> LiveIndex:
     """Open an index; see ``BM25Index.open``. ``parameters`` are those that are not ``None``."""
     check_choice("mode", mode, get_args(Mode))
     seconds = check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
     given = {name: value for name, value in parameters.items() if value is not None}
     tokenizer = _tokenizer_of(analyzer, tokenizer)
+    kept = _check_commits(path, mode, commit, keep)
     if is_url(path):
         if mode != "r":
             raise ReadOnlyError(
@@ -52,7 +58,7 @@ def open_index(
         folder = mirror.folder
     else:
         mirror, folder = None, local_folder(path, cache, storage_options, offline)
-        kind = _kind_of(is_sharded(folder))
+        kind = kind_of(is_sharded(folder))
 
     def empty() -> StoredState:
         settled = Analyzer(tokenizer=tokenizer) if tokenizer and not analyzer else analyzer
@@ -74,6 +80,8 @@ def open_index(
         mirror=None if offline else mirror,
         empty=empty,
         check=check,
+        commit=commit,
+        keep=kept,
     )
     if isinstance(index.attachment, FolderReader):
         index.attachment.opened_by = {
@@ -84,6 +92,7 @@ def open_index(
             "cache": cache,
             "storage_options": storage_options,
             "offline": offline,
+            "commit": commit,
         }
     return index
 
@@ -100,7 +109,7 @@ def verify_index(
             kind.verify(mirror.folder)
     else:
         folder = local_folder(path, cache, storage_options)
-        _kind_of(is_sharded(folder)).verify(folder)
+        kind_of(is_sharded(folder)).verify(folder)
 
 
 def local_folder(
@@ -117,7 +126,8 @@ def local_folder(
     return local_path(path)
 
 
-def _kind_of(sharded: bool) -> Kind:
+def kind_of(sharded: bool) -> Kind:
+    """Return what opens plain or sharded indexes."""
     if not sharded:
         return PLAIN
     from bm25rag.sharded.kind import SHARDED
@@ -129,13 +139,38 @@ def _find_mirror(
     url: str, cache: str | PathLike[str] | None, options: dict[str, Any] | None, offline: bool
 ) -> tuple[Kind, Mirror]:
     """Return the kind of index behind a URL, and its cache, which may be out of date."""
-    mirror = PLAIN.mirror(url, cache, options)
-    kind = _kind_of(is_sharded(mirror.folder) if offline else mirror.is_sharded())
-    if kind is not PLAIN:
-        mirror = kind.mirror(url, cache, options)
+    from bm25rag.storage.remote_mirror import find_cache
+
+    store, folder = find_cache(url, cache, options)
+    kind = kind_of(is_sharded(folder) if offline else store.read(SHARDED) is not None)
+    mirror = kind.mirror(store, folder)
     if offline:
         mirror.check_cached()
     return kind, mirror
+
+
+def _check_commits(
+    path: object, mode: Mode, commit: object, keep: str | timedelta | None
+) -> int | None:
+    """Check which commit is to be read; return how many milliseconds earlier ones are kept."""
+    if commit is not None:
+        check_commit_id(commit)
+        if mode != "r" or is_url(path):
+            raise ValueError(
+                f"commit needs mode='r' and a folder of this machine, got mode={mode!r} and "
+                f"{str(path)!r}; save the commit in another folder to change it"
+            )
+    if keep is None:
+        return None
+    if mode == "r":
+        raise ValueError("keep is for writers, mode='w' or mode='a', got mode='r'")
+    from datetime import timedelta
+
+    from bm25rag.decay import parse_span  # few writers say it
+
+    if keep in ("0", timedelta()):
+        return 0
+    return max(1, parse_span("keep", keep) // timedelta(milliseconds=1))
 
 
 def _tokenizer_of(analyzer: Analyzer | None, tokenizer: Tokenizer | None) -> Tokenizer | None:
@@ -143,6 +178,6 @@ def _tokenizer_of(analyzer: Analyzer | None, tokenizer: Tokenizer | None) -> Tok
     check_analyzer(analyzer)
     if analyzer is None:
         return tokenizer
-    if tokenizer not in (None, analyzer.tokenizer):
+    if tokenizer not in (None, analyzer.any_tokenizer):
         raise ValueError("tokenizer is another than that of analyzer: give one of the two")
-    return analyzer.tokenizer
+    return analyzer.any_tokenizer

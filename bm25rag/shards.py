@@ -14,12 +14,11 @@ from bm25rag.analysis import Tokenizer
 from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.checks import check_count
 from bm25rag.common.urls import is_url
-from bm25rag.documents import Hit
+from bm25rag.documents import Hit, Hits
 from bm25rag.index import BM25Index
 from bm25rag.live.index import LiveIndex, State
 from bm25rag.opening import local_folder
 from bm25rag.sharded.folder import ShardedReader
-from bm25rag.sharded.kind import mirror_shards
 from bm25rag.storage.attachment import Unattached
 
 __all__ = ["OpenShard", "Ranking", "merge_hits", "merge_rankings", "open_shard"]
@@ -82,7 +81,10 @@ def open_shard(
     """
     only, mirror = check_count("number", number), None
     if is_url(folder):
-        mirror = mirror_shards(str(folder), cache, storage_options, only)
+        from bm25rag.sharded.remote import ShardedMirror
+        from bm25rag.storage.remote_mirror import find_cache
+
+        mirror = ShardedMirror(*find_cache(str(folder), cache, storage_options), only)
     path = local_folder(folder, cache, storage_options) if mirror is None else mirror.folder
     reader = ShardedReader(path, mmap, tokenizer, untrusted, only)
     reader.mirror = mirror
@@ -110,7 +112,7 @@ def merge_hits(found: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
         How many at most, >= 0.
     """
     # Of equal scores, ``merge`` takes those of the earlier shard first, which is document order.
-    return list(islice(merge(*found, key=lambda hit: -hit.score), check_count("k", k)))
+    return Hits(islice(merge(*found, key=lambda hit: -hit.score), check_count("k", k)))
 
 
 def merge_rankings(found: Sequence[Ranking], first_rows: Sequence[int], k: int) -> Ranking:

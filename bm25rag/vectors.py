@@ -15,7 +15,7 @@ from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.checks import check_count, check_ids
 from bm25rag.common.sparse import Vector, read_each, read_vector
 from bm25rag.documents import Hit
-from bm25rag.search.finding import check_wanted, find, find_one, parse_filter
+from bm25rag.search.finding import check_wanted, find, find_one, parse_filter, totals_of
 from bm25rag.search.ranking import score_all
 from bm25rag.search.results import BatchResult, batch_result
 from bm25rag.search.snapshot import Snapshot
@@ -92,7 +92,9 @@ class Vectors:
         whole, shaping = self._whole(), (group, per_group, decay)
         wanted = check_wanted(whole, k, filter, min_score, offset, *shaping)
         snapshot = whole.by_vectors
-        return snapshot.hits(*find_one(snapshot, vector_terms(vector), wanted))
+        terms = vector_terms(vector)
+        found = find_one(snapshot, terms, wanted)
+        return snapshot.hits(*found, totals=totals_of(snapshot, terms, wanted))
 
     def search_batch(
         self,
@@ -126,7 +128,8 @@ class Vectors:
         whole, shaping = self._whole(), (group, per_group, decay)
         wanted = check_wanted(whole, k, filter, min_score, offset, *shaping)
         snapshot = whole.by_vectors
-        return batch_result(snapshot, find(snapshot, batch, wanted, workers), [()] * len(batch))
+        matches = find(snapshot, batch, wanted, workers)
+        return batch_result(snapshot, matches, [()] * len(batch), wanted, asked=batch)
 
     def scores(self, vector: Vector) -> Float64:
         """Score every document, in document order, float64 (N,); 0 for what does not match.
@@ -162,7 +165,7 @@ class Vectors:
         why = explain(whole.by_vectors, vector_terms(vector), id, parsed)
         return replace(why, terms=tuple(replace(term, tf=min(term.tf, 1)) for term in why.terms))
 
-    def get(self, ids: Iterable[str]) -> list[dict[str, float]]:
+    def get(self, ids: Iterable[str | int]) -> list[dict[str, float]]:
         """Return the vectors of documents, as they are stored; empty for those without one.
 
         It looks at the postings of all documents, so ask for many at once.

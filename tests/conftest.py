@@ -36,10 +36,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     gc.freeze()  # what is there stays: gc.collect() in a test took a quarter of a second
     for item in items:
         assert " at 0x" not in item.nodeid, f"give the parameters of {item.nodeid} other ids"
+        if _backend_of(item) == "numpy" and item.path.parent.name not in {"kernels", "scoring"}:
+            item.add_marker("twin")
     if os.environ.get("BM25RAG_KERNELS") == "numpy":
         forced = [item for item in items if "backend" in getattr(item, "fixturenames", ())]
         config.hook.pytest_deselected(items=forced)
         items[:] = [item for item in items if item not in set(forced)]
+
+
+def _backend_of(item: pytest.Item) -> object:
+    """Return the one of several backends that the fixture ``backend`` forces for a test."""
+    parameters = getattr(item, "callspec", None)
+    several = parameters and len(backends.available()) > 1
+    return parameters.params.get("backend") if several else None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -50,10 +59,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     but for those of the kernels, which are measured interpreted. pytest-cov's own ``no_cover``
     stops one of the two measurements that it starts in a worker of pytest-xdist.
     """
-    parameters = getattr(item, "callspec", None)
     untraced = {"untraced"} if INTERPRETED else {"untraced", "slow", "hypothesis"}
     # Beside the twin in NumPy, a test reaches the same lines of Python on each backend.
-    again = not INTERPRETED and parameters and parameters.params.get("backend") == "compiled"
+    again = not INTERPRETED and _backend_of(item) == "compiled"
     if not again and not any(marker.name in untraced for marker in item.iter_markers()):
         return (yield)
     tracers = sys.gettrace(), threading.gettrace()

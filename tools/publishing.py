@@ -58,6 +58,11 @@ def absolute(text: str, folder: PurePosixPath, version: str) -> str:
     return "".join(parts)
 
 
+def links_of(text: str) -> list[str]:
+    """Return the targets of the relative links of a page."""
+    return [found["target"] for part in _FENCED.split(text)[::2] for found in _LINK.finditer(part)]
+
+
 def prepare(folder: Path, target: Path) -> Path:
     """Copy a distribution's folder to ``target`` as it is built for a package index."""
     shutil.copytree(folder, target, ignore=_LEFT_OUT)

@@ -155,6 +155,14 @@ class RawEngine(RawBuilder):
         first = half + turn * size
         return self.question(questions[:half] if turn < 0 else questions[first:][:size], k, turn)
 
+    @abstractmethod
+    def answer_raw(self, question: str, k: int) -> Any:
+        """Answer a raw question."""
+
+
+class RawBatchEngine(RawEngine):
+    """One that answers many raw questions in one call, too."""
+
     def question_batch(self, questions: list[str], k: int) -> float:
         """Answer raw questions in one call, on what ``raw`` built; seconds a question."""
         with quiet():
@@ -163,12 +171,8 @@ class RawEngine(RawBuilder):
             return (perf_counter() - start) / len(questions)
 
     @abstractmethod
-    def answer_raw(self, question: str, k: int) -> Any:
-        """Answer a raw question."""
-
     def answer_raw_batch(self, questions: list[str], k: int) -> Any:
         """Answer raw questions in one call."""
-        raise NotImplementedError
 
 
 def padded(found: list[tuple[list[int], list[float]]], k: int) -> Found:

@@ -12,10 +12,10 @@ import numpy as np
 import Stemmer
 
 from benchmarks.engines import K1, B
-from benchmarks.engines.base import Found, RawEngine
+from benchmarks.engines.base import Found, RawBatchEngine
 
 
-class Numba(RawEngine):
+class Numba(RawBatchEngine):
     """The faster backend."""
 
     backend: ClassVar[str] = "numba"

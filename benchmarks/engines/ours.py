@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.engines import K1, B
-from benchmarks.engines.base import Found, RawEngine
+from benchmarks.engines.base import Found, RawBatchEngine
 from bm25rag import Analyzer, BatchResult, BM25Index
 from bm25rag.evaluation.timing import quiet
 from bm25rag.scoring.variants import VariantName
@@ -19,7 +19,7 @@ from bm25rag.scoring.variants import VariantName
 _STRINGS = ("terms", "ids", "texts", "metadata", "payloads")
 
 
-class Ours(RawEngine):
+class Ours(RawBatchEngine):
     """The library as its users have it."""
 
     _index: BM25Index

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from bm25rag.common.checks import check_count
+from bm25rag.common.strings import CONTEXT
 from bm25rag.documents import Document, Hit, fields_beside
+from bm25rag.index import BM25Index
 
 BUDGET, LEAST_BUDGET, LARGEST_BUDGET = 8_000, 1_000, 100_000
 # Characters for what an answer says beside its parts: numbers, the cursor, and how to use it.
@@ -153,6 +155,13 @@ def heading(named: dict[str, Any], *more: str) -> str:
     elif named.get("source", named["id"]) != named["id"]:
         notes.append(f"of {named['source']}")
     return f"{named['id']} ({', '.join(notes)})" if notes else str(named["id"])
+
+
+def without_context(index: BM25Index, found: Sequence[Document | Hit]) -> None:
+    """Take from the metadata what the index searches and never shows."""
+    if CONTEXT in (index.fields or ()):
+        for one in found:
+            one.metadata.pop(CONTEXT, None)
 
 
 def metadata_of(document: Document | Hit, named: dict[str, Any], room: int) -> dict[str, Any]:

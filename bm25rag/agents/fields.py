@@ -16,10 +16,12 @@ _PLAIN_NAME = re.compile(r"(?!__)[\w.-]{1,40}")
 
 def described_fields(index: BM25Index) -> str:
     """Return the names and kinds of fields that a sample of the documents has."""
-    ids = index.ids()
-    sample = index.get(ids[:: max(1, len(ids) // _SAMPLE)][:_SAMPLE])
+    snapshot = index.snapshot()
+    # From ten places: all ids would be a list of the whole index.
+    starts = [len(snapshot) * tenth // 10 for tenth in range(10)]
+    ids = [id for start in starts for id in snapshot.ids(k=_SAMPLE // 10, offset=start)]
     kinds: dict[str, set[str]] = {}
-    for document in sample:
+    for document in snapshot.get(list(dict.fromkeys(ids))):
         for path, kind in _fields(document.metadata):
             kinds.setdefault(path, set()).add(kind)
     named = [

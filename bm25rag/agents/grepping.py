@@ -8,9 +8,10 @@ from typing import Any
 from bm25rag.agents import answers
 from bm25rag.agents.answers import Answer, Part
 from bm25rag.agents.cursors import digest, read_cursor, stale, write_cursor
-from bm25rag.agents.searching import check_filter
+from bm25rag.agents.searching import filter_within
 from bm25rag.common.checks import check_count
 from bm25rag.documents import Line
+from bm25rag.filters import FilterSpec
 from bm25rag.grep import Grep, GrepMatch
 from bm25rag.index import BM25Index
 
@@ -32,6 +33,7 @@ def grep(
     budget: int = answers.BUDGET,
     cursor: str | None = None,
     scope: str = "",
+    within: FilterSpec | None = None,
 ) -> Answer:
     """Return lines of stored texts that match, in document order; all may come from a model.
 
@@ -45,7 +47,7 @@ def grep(
         In bm25rag's language.
     context
         How many lines to show before and after each, 0 to 10.
-    budget, cursor, scope
+    budget, cursor, scope, within
         As in ``search``.
 
     Raises
@@ -58,7 +60,8 @@ def grep(
     if around > MOST_CONTEXT:
         message = f"context must be at most {MOST_CONTEXT} lines"
         raise ValueError(message)
-    looked = Grep(index, pattern, check_filter(filter), regex=regex, ignore_case=ignore_case)
+    both = filter_within(filter, within)
+    looked = Grep(index, pattern, both, regex=regex, ignore_case=ignore_case)
     asked = digest("grep", scope, pattern, regex, ignore_case, filter)
     row, after, before = 0, 0, 0
     if cursor is not None:

@@ -9,9 +9,11 @@ from typing import Any
 from bm25rag.agents import answers
 from bm25rag.agents.answers import Answer, Part
 from bm25rag.agents.cursors import digest, read_cursor, stale, write_cursor
+from bm25rag.agents.searching import filter_within
 from bm25rag.common.checks import check_id
 from bm25rag.documents import Document
 from bm25rag.errors import DocumentNotFoundError
+from bm25rag.filters import FilterSpec
 from bm25rag.index import BM25Index
 
 _LINES = re.compile(r"([0-9]{1,9})(?:(-)([0-9]{1,9})?)?")
@@ -28,6 +30,8 @@ def read(
     budget: int = answers.BUDGET,
     cursor: str | None = None,
     scope: str = "",
+    within: FilterSpec | None = None,
+    metadata: bool = True,
 ) -> Answer:
     """Return lines of documents; all arguments may come from a model.
 
@@ -43,7 +47,7 @@ def read(
         ``line``.
     lines
         ``"10-20"``, ``"10-"`` or ``"10"``, from 1; ``None`` for all.
-    budget, cursor, scope
+    budget, cursor, scope, within, metadata
         As in ``search``.
 
     Raises
@@ -59,9 +63,10 @@ def read(
         message = "read needs either id or source"
         raise ValueError(message)
     if source is None:
-        documents = index.get([check_id("id", id)])
+        documents = index.get([check_id("id", id)], within)
     else:
-        documents = _of_source(index.snapshot(), check_id("source", source), span)
+        documents = _of_source(index.snapshot(), check_id("source", source), span, within)
+    answers.without_context(index, documents)
     if not documents:
         raise DocumentNotFoundError(
             f"there is no document with the id {id!r:.200}"
@@ -79,7 +84,10 @@ def read(
     parts: list[Part] = []
     returned, cut = 0, False
     while at < len(documents):
-        part, next_place, next_character = _part(documents[at], wanted[at], place, character, room)
+        document, described = documents[at], room // 4 if metadata else -1
+        part, next_place, next_character = _part(
+            document, wanted[at], place, character, room, described
+        )
         returned += next_place - place
         cut = cut or bool(character or next_character)
         if part is not None:
@@ -106,12 +114,18 @@ def read(
 
 
 def _part(
-    document: Document, lines: tuple[int, Sequence[str]], place: int, character: int, room: int
+    document: Document,
+    lines: tuple[int, Sequence[str]],
+    place: int,
+    character: int,
+    room: int,
+    described: int,
 ) -> tuple[Part | None, int, int]:
     """Return as many lines of a document as there is room for, and where to go on."""
     first, texts = lines
     named = answers.naming(document)
-    shown = answers.metadata_of(document, named, room // 4) if not place + character else {}
+    begins = not place + character and described >= 0
+    shown = answers.metadata_of(document, named, described) if begins else {}
     head = [answers.heading(named), *answers.metadata_text(shown)]
     content: dict[str, Any] = {
         **named,
@@ -163,10 +177,14 @@ def _line_count(documents: Sequence[Document]) -> int:
 
 
 def _of_source(
-    index: BM25Index, source: str, span: tuple[int, int | None] | None
+    index: BM25Index,
+    source: str,
+    span: tuple[int, int | None] | None,
+    within: FilterSpec | None,
 ) -> list[Document]:
     """Return the documents of a source in the order of its lines, those that hold some of them."""
-    documents = index.get(index.ids({"source": {"$eq": source}}, k=_MOST_OF_SOURCE))
+    both = filter_within({"source": {"$eq": source}}, within)
+    documents = index.get(index.ids(both, k=_MOST_OF_SOURCE))
     told = [document.metadata.get("line") for document in documents]
     begins = sorted(line for line in told if isinstance(line, int))
     if len(begins) < len(documents):

@@ -60,7 +60,7 @@ def search_schema(fields: str = "") -> dict[str, Any]:
         "filter": filter_schema(fields),
         "group": string(
             "Return the best document of each group alone: a field of the metadata, or $text for"
-            " equal texts. k then counts groups."
+            " equal texts. k then counts groups, and group_size how many of each match."
         ),
         "decay": {"type": "object", "description": _DECAY},
         **parts_schema(),
@@ -69,8 +69,9 @@ def search_schema(fields: str = "") -> dict[str, Any]:
 
 
 def parts_schema() -> dict[str, Any]:
-    """Return the schemas of what documents must have, and must not have."""
+    """Return the schemas of other wordings, and of what documents must have, and must not."""
     said = {
+        "also": "Other wordings of the query, with other words for it: all of them count together.",
         "must": "Words or groups of words of which a document must have all.",
         "must_not": "Words or groups of words of which a document must not have all.",
         "phrases": "Words that a document must have in exactly this order, stop words too.",
@@ -110,8 +111,9 @@ def read_schema() -> dict[str, Any]:
 SEARCH = (
     "by their words (BM25) and return the best, best first, with id, source, lines, score and the "
     "part of the text that matches best. A document is found only if it has a word of the query: "
-    "use words that the answer would contain, and synonyms. Use must, must_not and phrases only "
-    "where nothing else will do: they leave documents out."
+    "use words that the answer would contain, and synonyms; one call takes several wordings, in "
+    "also. Use must, must_not and phrases only where nothing else will do: they leave documents "
+    "out."
 )
 GREP = (
     "for lines with exactly this string, in document order: for names, codes, error messages and "

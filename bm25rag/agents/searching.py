@@ -13,8 +13,8 @@ from bm25rag.common.sparse import Vector
 from bm25rag.documents import Hit, Snippet
 from bm25rag.filters import And, Filter, FilterSpec, parse_filter
 from bm25rag.index import BM25Index
-from bm25rag.search.queries import QueryLike
 from bm25rag.search.query import Query
+from bm25rag.search.query_terms import QueryLike
 from bm25rag.search.results import BatchResult
 
 MOST_HITS, LONGEST_QUERY = 100, 10_000
@@ -36,9 +36,12 @@ def search(
     k: int = 10,
     filter: dict[str, Any] | None = None,
     *,
+    also: Sequence[str] = (),
     must: Sequence[str] = (),
     must_not: Sequence[str] = (),
     phrases: Sequence[str] = (),
+    group: str | None = None,
+    decay: dict[str, Any] | None = None,
     vector: Vector | None = None,
     budget: int = answers.BUDGET,
     cursor: str | None = None,
@@ -59,12 +62,14 @@ def search(
         How many documents at most, 1 to 100.
     filter
         In bm25rag's language.
-    must, must_not, phrases
+    also, must, must_not, phrases
         As in ``Query``, lists of texts; of 10,000 characters together, each.
+    group, decay
+        As in ``BM25Index.search``.
     vector
         A sparse vector; with a query, both are fused.
     budget
-        The characters of the answer, 500 to 100,000.
+        The characters of the answer, 1,000 to 100,000.
     cursor
         Where to go on.
     scope
@@ -74,7 +79,7 @@ def search(
     metadata
         Whether metadata are shown.
     options
-        More arguments for ``BM25Index.search``, the same for all pages.
+        More arguments for ``BM25Index.search``, the same for all pages; not for vectors.
 
     Raises
     ------
@@ -83,18 +88,18 @@ def search(
     """
     room = answers.check_budget(budget) - answers.FRAME
     question: str | Query | None = None
-    if query is not None or vector is None or must or must_not or phrases:
-        question = read_question(query, must, must_not, phrases)
+    if query is not None or vector is None or also or must or must_not or phrases:
+        question = read_question(query, must, must_not, phrases, also)
         room -= 0 if isinstance(question, str) else len(_INCOMPLETE) + len('"incomplete":"",')
     wanted = check_count("k", k, least=1)
     if wanted > MOST_HITS:
         message = f"k must be at most {MOST_HITS}; go on with the cursor of the answer"
         raise ValueError(message)
-    both = parse_filter(check_filter(filter))
-    if within is not None and (own := parse_filter(within)) is not None:
-        both = own if both is None else And((own, both))
-    ranking = _Ranking(index.snapshot(), question, vector, both, options or {})
-    asked = digest("search", scope, query, vector, filter, [*must], [*must_not], [*phrases])
+    both = filter_within(filter, within)
+    shaping = {"group": group, "decay": decay}
+    ranking = _Ranking(index.snapshot(), question, vector, both, shaping, options or {})
+    parts_asked = [*must], [*must_not], [*phrases], [*also]
+    asked = digest("search", scope, query, vector, filter, parts_asked, shaping)
     offset, before = 0, ""
     if cursor is not None:
         (offset,), before = read_cursor(cursor, asked, 1)
@@ -103,11 +108,13 @@ def search(
     hits = ranking.first(offset + wanted)
     if cursor is not None and (len(hits) < offset or _ids_of(hits[:offset]) != before):
         raise stale()
+    answers.without_context(index, hits[offset:])
     parts = _shown(hits[offset:], offset, room, metadata)
     last, total = offset + len(parts), ranking.count(len(hits), offset + wanted)
     has_more = total is None or last < total
     more = write_cursor(asked, (last,), _ids_of(hits[:last])) if has_more else None
-    has = "a word of the query" if type(question) in (str, type(None)) else "all that is asked for"
+    parts_given = must or must_not or phrases
+    has = "all that is asked for" if parts_given else "a word of the query"
     answer = answers.make_answer(
         "hits",
         parts,
@@ -134,10 +141,11 @@ class _Ranking:
         query: str | Query | None,
         vector: Vector | None,
         filter: Filter | None,
+        shaping: Mapping[str, Any],
         options: Mapping[str, Any],
     ) -> None:
         self.index, self.query, self.vector = index, query, vector
-        self.filter, self.options = filter, options
+        self.filter, self.shaping, self.options = filter, shaping, options
         # Whether there was no time to look into all texts.
         self.cut = False
 
@@ -147,12 +155,13 @@ class _Ranking:
             (hits,) = self._batch(k).hits()
             return hits
         if self.query is None:
-            return self.index.vectors.search(self.vector, k, self.filter)
+            return self.index.vectors.search(self.vector, k, self.filter, **self.shaping)
         return self._fused()[:k]
 
     def _batch(self, k: int) -> BatchResult:
         one: list[QueryLike] = [self.query or ""]
-        batch = self.index.search_batch(one, k, self.filter, threads=1, **self.options)
+        options: Any = {"threads": 1, **self.shaping, **self.options}
+        batch = self.index.search_batch(one, k, self.filter, **options)
         self.cut = self.cut or bool(batch.cut)
         return batch
 
@@ -162,20 +171,20 @@ class _Ranking:
             return found
         if isinstance(self.query, Query) and self.query.phrases:
             return None  # all texts that have the words would have to be looked at
-        everything = max(len(self.index), 1)
         if self.vector is None:
-            batch = self._batch(everything)
+            batch = self._batch(0)
         elif self.query is None:
             vectors = self.index.vectors
-            batch = vectors.search_batch([self.vector], everything, self.filter, threads=1)
+            batch = vectors.search_batch([self.vector], 0, self.filter, **self.shaping)
         else:
             return len(self._fused())
-        return int(batch.counts[0])
+        return int(batch.totals()[0])
 
     def _fused(self) -> list[Hit]:
         """Return all that are fused: the same ranking, however many are wanted of it."""
         query, vector = self.query or "", self.vector or {}
-        return self.index.search_hybrid(query, vector, _FUSED, self.filter, fetch_k=_FUSED)
+        options: Any = {"fetch_k": _FUSED, **self.shaping}
+        return self.index.search_hybrid(query, vector, _FUSED, self.filter, **options)
 
 
 def _ids_of(hits: Sequence[Hit]) -> str:
@@ -228,6 +237,9 @@ def _part(hit: Hit, rank: int, snippet: Snippet, described: int) -> Part:
     named = answers.naming(hit)
     content: dict[str, Any] = {**named, "score": hit.score}
     notes, whole = [f"score {hit.score:.4g}"], hit.text
+    if (size := hit.group_size) is not None:
+        content["group_size"] = size
+        notes.append(f"{size} of its group match")
     end: list[str] = []
     if whole is None:
         content["text"], text = None, "(text not stored)"
@@ -245,7 +257,9 @@ def _part(hit: Hit, rank: int, snippet: Snippet, described: int) -> Part:
     return Part({**content, **shown}, "\n".join(written))
 
 
-def read_question(query: Any, must: Any = (), must_not: Any = (), phrases: Any = ()) -> str | Query:
+def read_question(
+    query: Any, must: Any = (), must_not: Any = (), phrases: Any = (), also: Any = ()
+) -> str | Query:
     """Return what is asked for; raise ``TypeError`` or ``ValueError`` if it is wrong."""
     if not isinstance(query, str):
         message = f"query must be a string, got {type(query).__name__}"
@@ -253,7 +267,7 @@ def read_question(query: Any, must: Any = (), must_not: Any = (), phrases: Any =
     if len(query) > LONGEST_QUERY:
         message = f"query must have at most {LONGEST_QUERY:,} characters, got {len(query):,}"
         raise ValueError(message)
-    given = {"must": must, "must_not": must_not, "phrases": phrases}
+    given = {"must": must, "must_not": must_not, "phrases": phrases, "also": also}
     parts: dict[str, Any] = {
         name: _parts(name, value) for name, value in given.items() if value is not None
     }
@@ -271,6 +285,14 @@ def _parts(name: str, value: Any) -> list[str]:
         )
         raise ValueError(message)
     return parts
+
+
+def filter_within(filter: object, within: FilterSpec | None) -> Filter | None:
+    """Return a filter of a model's and one of yours together; raise if the model's is wrong."""
+    both = parse_filter(check_filter(filter))
+    if within is not None and (own := parse_filter(within)) is not None:
+        both = own if both is None else And((own, both))
+    return both
 
 
 def check_filter(value: object) -> dict[str, Any] | None:

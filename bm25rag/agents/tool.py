@@ -1,35 +1,57 @@
-"""Search as a tool of a framework's agent: what its adapter wraps."""
+"""Search, grep and read as tools of a framework's agent: what its adapter wraps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from bm25rag.agents import schemas
+from bm25rag.agents.answers import Answer
 from bm25rag.agents.fields import described_fields
+from bm25rag.agents.grepping import grep
+from bm25rag.agents.reading import read
 from bm25rag.agents.searching import search
+from bm25rag.common.checks import check_choice
 from bm25rag.errors import BM25Error
 from bm25rag.filters import FilterSpec
 from bm25rag.index import BM25Index
 
+Doing: TypeAlias = Literal["search", "grep", "read"]
+"""What a tool does."""
 
-class SearchTool:
-    """A search that a model calls: a name, a description, a schema, and texts as answers.
+_DESCRIBED = {
+    "search": f"Search documents {schemas.SEARCH}",
+    "grep": f"Search texts {schemas.GREP}",
+    "read": schemas.READ,
+}
+# The argument that a call must have.
+_NEEDED = {"search": "query", "grep": "pattern"}
+
+
+class IndexTool:
+    """What a model calls to search, grep or read: a name, a description, a schema, and texts.
 
     Parameters
     ----------
     current
-        Returns the index to search now.
+        Returns the index to look into now.
     name
         What the model calls it.
     about
         What the documents are, for the model.
+    does
+        What it does: ``"search"``, ``"grep"`` or ``"read"``.
     within
         Returns the filter that documents must pass in any case, given that index; ``None``: none.
     metadata
         Whether metadata are shown; not where texts begin with them.
     options
         More arguments for ``BM25Index.search``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``does`` is none of these.
     """
 
     def __init__(
@@ -37,29 +59,30 @@ class SearchTool:
         current: Callable[[], BM25Index],
         name: str,
         about: str,
+        does: Doing = "search",
         *,
         within: Callable[[BM25Index], FilterSpec | None] | None = None,
         metadata: bool = True,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self._current, self._within, self._metadata = current, within, metadata
-        self._options = dict(options or {})
+        self._does, self._options = check_choice("does", does, get_args(Doing)), dict(options or {})
         self.name = name
-        self.description = f"{about.strip().rstrip('.')}. Search documents {schemas.SEARCH}"
+        self.description = f"{about.strip().rstrip('.')}. {_DESCRIBED[does]}"
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The JSON schema of the arguments, with the fields that documents have now."""
         return {
             "type": "object",
-            "properties": schemas.search_schema(described_fields(self._current())),
-            "required": ["query"],
+            "properties": self._schemas(described_fields(self._current())),
+            "required": [_NEEDED[self._does]] if self._does in _NEEDED else [],
             "additionalProperties": False,
         }
 
     def run(self, **arguments: Any) -> str:
         """Return the answer; or, beginning with "Error: ", what the model should change."""
-        known = schemas.search_schema()
+        known = self._schemas()
         given = {name: value for name, value in arguments.items() if value is not None}
         try:
             for name in given:
@@ -67,15 +90,21 @@ class SearchTool:
                     message = f"there is no argument {name!r:.100}; there are {', '.join(known)}"
                     raise ValueError(message)
             index = self._current().snapshot()
-            within = None if self._within is None else self._within(index)
-            query = given.pop("query", None)
-            return search(
-                index,
-                query,
-                **given,
-                within=within,
-                metadata=self._metadata,
-                options=self._options,
-            ).text
+            given["within"] = None if self._within is None else self._within(index)
+            return self._answer(index, given).text
         except (BM25Error, TypeError, ValueError) as error:
             return f"Error: {error!s:.1000}"
+
+    def _schemas(self, fields: str = "") -> dict[str, Any]:
+        if self._does == "read":
+            return schemas.read_schema()
+        schema = schemas.search_schema if self._does == "search" else schemas.grep_schema
+        return schema(fields)
+
+    def _answer(self, index: BM25Index, given: dict[str, Any]) -> Answer:
+        if self._does == "grep":
+            return grep(index, given.pop("pattern", None), **given)
+        if self._does == "read":
+            return read(index, metadata=self._metadata, **given)
+        query, options = given.pop("query", None), self._options
+        return search(index, query, metadata=self._metadata, options=options, **given)

@@ -8,29 +8,35 @@ characters. ``docs/languages.md`` says what is done in which language.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
-from bm25rag.analysis.bigrams import BigramRules
 from bm25rag.analysis.languages import LANGUAGES, Language, find_language, load_stopwords
 from bm25rag.analysis.settings import (
+    MOST_FURTHER,
+    OPTIONAL,
     PAPER,
     SETTINGS,
     Tokenizer,
     check_form,
+    check_ngrams,
     check_pattern,
     check_settings,
     check_switch,
     check_tokenizer,
     check_tokens,
+    further_settings,
     is_auto,
+    is_unset,
     tokenizer_name,
 )
 from bm25rag.analysis.splitter import WordSplitter
 from bm25rag.analysis.stemming import ARABIC_LIGHT, Stemmer, check_algorithm
+from bm25rag.analysis.unspaced_runs import BigramRules
 from bm25rag.common.arrays import UInt32
-from bm25rag.common.checks import check_flag, check_sequence
+from bm25rag.common.checks import LARGEST_WEIGHT, check_flag, check_real, check_sequence
 from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels import backend
@@ -94,8 +100,18 @@ class Analyzer:
     identifiers
         Whether to index the parts of "camelCase", "snake_case" and "3.11.4" beside the whole;
         only with ``token_pattern="auto"``.
+    ngrams
+        Of how many characters, 2 to 10, the overlapping runs are into which words are cut, with a
+        space at either end: of 4, "cats" becomes " cat", "cats" and "ats ". There are then neither
+        stop words nor a stemmer, so none may be given. ``None``: words are whole.
     tokenizer
         A callable from text to a list or tuple of terms, which replaces all of the above.
+    also
+        Further analyses of the same texts, each with the weight of its score, 0 to 1e30, such as
+        ``[(Analyzer(None, ngrams=4), 0.1)]``. The score of a document is its score by this
+        analysis plus each weight times that by a further one, whose terms, document frequencies
+        and lengths are its own. What an ``Analyzer`` returns itself is of this analysis alone.
+        There are at most 7 of them, and one ``tokenizer`` in all. See ``docs/languages.md``.
 
     Raises
     ------
@@ -103,8 +119,9 @@ class Analyzer:
         If an argument has the wrong type.
     ValueError
         If a language, list, stemmer or normal form is unknown, the pattern does not
-        compile or has more than one group, ``identifiers`` comes with a pattern, or
-        ``tokenizer`` comes with other arguments.
+        compile or has more than one group, ``identifiers`` comes with a pattern,
+        ``ngrams`` with stop words or a stemmer, or ``tokenizer`` with other arguments; if
+        ``also`` holds too many analyses, one that has some itself, or a wrong weight.
 
     Examples
     --------
@@ -129,16 +146,23 @@ class Analyzer:
         cjk_characters: bool | str = "auto",
         southeast_asian: bool | str = "auto",
         identifiers: bool = False,
+        ngrams: int | None = None,
         tokenizer: Tokenizer | None = None,
+        also: Iterable[tuple[Analyzer, float]] = (),
     ) -> None:
         if tokenizer is not None:
             words = (stopwords, query_stopwords, stemmer, fold_accents)
-            runs = (cjk, cjk_characters, southeast_asian, identifiers)
+            runs = (cjk, cjk_characters, southeast_asian, identifiers, ngrams)
             check_tokenizer(
                 tokenizer, (language, token_pattern, normalize, lowercase, *words, *runs)
             )
             language = normalize = stopwords = query_stopwords = stemmer = None
             lowercase = cjk = False
+        self.ngrams = None if ngrams is None else check_ngrams(ngrams)
+        if self.ngrams is not None:
+            if not all(is_unset(one) for one in (stopwords, query_stopwords, stemmer)):
+                raise ValueError("ngrams cut words as they are: give no stop words and no stemmer")
+            stopwords = query_stopwords = stemmer = None
         self.tokenizer = tokenizer
         profile = None if language is None else find_language(language)
         self.language = None if profile is None else profile.name
@@ -163,6 +187,7 @@ class Analyzer:
             query_stopwords = None if usual is None else usual.query_stopwords
         if is_auto(stopwords):
             stopwords = None if profile is None else profile.stopwords
+        self.also = self._check_also(also)
         self._prepare(profile)
         self.stopwords = self._stopword_tokens("stopwords", stopwords)
         self.query_stopwords = self._stopword_tokens("query_stopwords", query_stopwords)
@@ -181,6 +206,7 @@ class Analyzer:
             lowercase=self.lowercase,
             identifiers=self.identifiers,
             fold_accents=self.fold_accents,
+            ngrams=self.ngrams,
         )
         self._stemmer = None if self.stemmer is None else Stemmer(self.stemmer)
         self._document_terms = _WordTerms(self, question=False)
@@ -189,6 +215,62 @@ class Analyzer:
         self._whole_words = _WordTerms(self, question=False, whole=True)
         # Those that no search uses now; see ``word_scanner``.
         self.word_scanners: list[Any] = []
+
+    def _check_also(
+        self, given: Iterable[tuple[Analyzer, float]]
+    ) -> tuple[tuple[Analyzer, float], ...]:
+        checked = []
+        for place, pair in enumerate(check_sequence("also", given, "pairs (Analyzer, weight)")):
+            name = f"also[{place}]"
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise TypeError(f"{name} must be a pair (Analyzer, weight), got {pair!r:.100}")
+            analyzer, weight = pair
+            if not isinstance(analyzer, Analyzer):
+                raise TypeError(f"{name}[0] must be an Analyzer, got {analyzer!r:.100}")
+            if analyzer.also:
+                raise ValueError(f"{name}[0] has further analyses itself: list them in one also")
+            checked.append((analyzer, check_real(f"{name}[1]", weight, 0.0, LARGEST_WEIGHT)))
+        if len(checked) > MOST_FURTHER:
+            raise ValueError(f"also must hold at most {MOST_FURTHER} analyses, got {len(checked)}")
+        if sum(one.tokenizer is not None for one in (self, *(own for own, _ in checked))) > 1:
+            raise ValueError(
+                "also must leave one analysis with a tokenizer: an index is opened with one"
+            )
+        return tuple(checked)
+
+    def weighing(self, weights: Iterable[float]) -> Analyzer:
+        """Return an analyzer that differs in the weights of the further analyses.
+
+        Parameters
+        ----------
+        weights
+            One for each, as for ``also``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As the constructor, or if there are more or fewer weights than further analyses.
+        """
+        given = list(check_sequence("also", weights, "weights"))
+        if len(given) != len(self.also):
+            raise ValueError(
+                f"also must have a weight for each of {len(self.also)} further analyses, "
+                f"got {len(given)}"
+            )
+        other = copy.copy(self)
+        pairs = zip(self.also, given, strict=True)
+        other.also = other._check_also([(own, weight) for (own, _), weight in pairs])
+        return other
+
+    @property
+    def analyses(self) -> tuple[Analyzer, ...]:
+        """The analyzer itself, and those of further analyses."""
+        return (self, *(own for own, _ in self.also))
+
+    @property
+    def any_tokenizer(self) -> Tokenizer | None:
+        """The callable of the analysis that has one: of this or of a further one."""
+        return next((one.tokenizer for one in self.analyses if one.tokenizer is not None), None)
 
     def terms(self, text: str) -> list[str]:
         """Return the terms of a document, in order, repeats included.
@@ -390,6 +472,10 @@ class Analyzer:
         settings["stopwords"] = sorted(self.stopwords)
         settings["query_stopwords"] = sorted(self.query_stopwords)
         settings["tokenizer"] = None if self.tokenizer is None else tokenizer_name(self.tokenizer)
+        if self.ngrams is not None:
+            settings["ngrams"] = self.ngrams
+        if self.also:
+            settings["also"] = [[own.to_dict(), weight] for own, weight in self.also]
         return settings
 
     @classmethod
@@ -415,16 +501,32 @@ class Analyzer:
             If a setting is missing, unknown or wrong, or a tokenizer is given that
             the settings do not have.
         """
-        check_settings(settings, tokenizer)
-        if tokenizer is not None:
-            return cls(tokenizer=tokenizer)
-        return cls(**settings)
+        further = further_settings(settings)
+        plugged = [own.get("tokenizer") is not None for own, _ in further]
+        first = None if any(plugged) and settings.get("tokenizer") is None else tokenizer
+        check_settings(settings, first)
+        also = [
+            (cls.from_dict(own, tokenizer if is_plugged else None), weight)
+            for (own, weight), is_plugged in zip(further, plugged, strict=True)
+        ]
+        if first is not None:
+            return cls(tokenizer=first, also=also)
+        return cls(**{**settings, "also": also})
 
     def probe(self) -> dict[str, str]:
         """Return common words of the stemmer's language and their stems.
 
-        Saved with an index, they show on opening whether the stemmer has changed.
+        Saved with an index, they show on opening whether the stemmer has changed. Words of further
+        analyses are as terms of these are in the index.
         """
+        found = self._probe()
+        for number, (own, _) in enumerate(self.also, 1):
+            from bm25rag.analysis.spaces import spaced  # it imports what questions do without
+
+            found |= {spaced(number, word): stem for word, stem in own._probe().items()}
+        return found
+
+    def _probe(self) -> dict[str, str]:
         if self.stemmer is None:
             return {}
         lists = {profile.stemmer: profile.stopwords for profile in LANGUAGES if profile.stopwords}
@@ -435,14 +537,16 @@ class Analyzer:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Analyzer):
             return NotImplemented
-        return self.tokenizer == other.tokenizer and self.to_dict() == other.to_dict()
+        same = self.tokenizer == other.tokenizer and self.also == other.also
+        return same and self.to_dict() == other.to_dict()
 
     def __hash__(self) -> int:
         return hash((self.language, self.token_pattern, self.stemmer, self.stopwords))
 
     def __repr__(self) -> str:
+        also = f", also={[*self.also]!r}" if self.also else ""
         if self.tokenizer is not None:
-            return f"Analyzer(tokenizer={tokenizer_name(self.tokenizer)})"
+            return f"Analyzer(tokenizer={tokenizer_name(self.tokenizer)}{also})"
         parts = [f"language={self.language!r}", f"stemmer={self.stemmer!r}"]
         parts.append(
             f"stopwords=<{len(self.stopwords)} words>" if self.stopwords else "stopwords=None"
@@ -454,10 +558,12 @@ class Analyzer:
             if name not in ("language", "stemmer", "stopwords", "query_stopwords", "tokenizer")
             and getattr(self, name) != getattr(usual, name)
         ]
-        return f"Analyzer({', '.join(parts)})"
+        if self.ngrams is not None:
+            parts.append(f"ngrams={self.ngrams}")
+        return f"Analyzer({', '.join(parts)}{also})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in SETTINGS}
+        return {name: getattr(self, name) for name in (*SETTINGS, *OPTIONAL)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -524,7 +630,8 @@ class _WordTerms:
     def _how(self) -> _How:
         """What the kernels need beside words."""
         analyzer = self._analyzer
-        stemmer = None if analyzer.identifiers else analyzer.word_stemmer  # it splits plain words
+        splits = analyzer.identifiers or analyzer.ngrams is not None  # plain words, too
+        stemmer = None if splits else analyzer.word_stemmer
         runs = analyzer.splitter.usual_runs if self._question else 0
         # That stemmer changes more than Snowball does.
         letters = None if analyzer.stemmer == ARABIC_LIGHT else analyzer.splitter.fold_letters

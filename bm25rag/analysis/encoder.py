@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bm25rag.analysis.analyzer import Analyzer
+from bm25rag.analysis.build_terms import BuildTerms, CompiledBuildTerms, new_build_terms
 from bm25rag.analysis.settings import Tokenizer, check_tokens
-from bm25rag.analysis.term_numbers import TermNumbers, TermTable, new_term_numbers
 from bm25rag.analysis.text_scanner import TextScanner
 from bm25rag.columns.column import Column, StringBatch, byte_positions, join, join_none
 from bm25rag.common.arrays import Int64, UInt32
 from bm25rag.common.gil import others_read, releasing_gil
 from bm25rag.common.strings import SEPARATOR, TermList, join_terms, utf8
-from bm25rag.kernels.scanner import SEVERAL, STOPPED, Scanned
+from bm25rag.kernels.scanner_interface import SEVERAL, STOPPED, Scanned
 
 # How many words are stemmed between pauses, and characters of joined terms numbered at a time.
 _STEMMED = 256
@@ -51,7 +51,7 @@ class Encoder:
 
     def __init__(self, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
-        self._terms = new_term_numbers()
+        self._terms = new_build_terms()
         # The numbers of the terms of each word that was analysed in Python.
         self._of_word: dict[str, list[int]] = {}
         self._scanner: _Scanner | None = None
@@ -114,7 +114,7 @@ class Encoder:
 
     def _made_scanner(self) -> _Scanner | None:
         known = self._analyzer.tokenizer is None and self._analyzer.splitter.least > 0
-        if self._scanner is None and known and isinstance(self._terms, TermTable):
+        if self._scanner is None and known and isinstance(self._terms, CompiledBuildTerms):
             self._scanner = _Scanner(self._analyzer, self._terms)
         return self._scanner
 
@@ -148,7 +148,7 @@ def _tokens(tokenizer: Tokenizer, text: str) -> TermList:
 
 
 def _analyze(
-    analyzer: Analyzer, terms: TermNumbers, words: list[str], odd: Int64 | None
+    analyzer: Analyzer, terms: BuildTerms, words: list[str], odd: Int64 | None
 ) -> tuple[UInt32, Int64]:
     """Return the numbers of the terms of words, and how many each has."""
     found: list[str | None] = []
@@ -170,7 +170,7 @@ def _analyze(
 class _Batch:
     """The terms of some texts, of which many are numbered at a time."""
 
-    def __init__(self, terms: TermNumbers) -> None:
+    def __init__(self, terms: BuildTerms) -> None:
         self._terms = terms
         self._joined: list[bytes] = []
         self._size = 0
@@ -208,7 +208,7 @@ class _Batch:
 class _Scanner:
     """Runs the compiled scanner, and keeps the words that it has found and their terms."""
 
-    def __init__(self, analyzer: Analyzer, terms: TermTable) -> None:
+    def __init__(self, analyzer: Analyzer, terms: CompiledBuildTerms) -> None:
         self._analyzer = analyzer
         self._terms = terms
         self._scanner = scanner = terms.scanner

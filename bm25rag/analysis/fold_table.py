@@ -10,8 +10,8 @@ from functools import lru_cache
 import numpy as np
 
 from bm25rag.analysis import scripts
-from bm25rag.analysis.bigrams import FIRST_LETTER
 from bm25rag.analysis.settings import FoldRules
+from bm25rag.analysis.unspaced_runs import FIRST_LETTER
 from bm25rag.common.arrays import Array, Bool, Int64, UInt8, UInt64
 from bm25rag.common.gil import releasing_gil
 from bm25rag.kernels.fold_bits import (
@@ -34,7 +34,7 @@ from bm25rag.kernels.fold_bits import (
     STOP,
     WORD,
 )
-from bm25rag.kernels.scanner import CODE_POINTS, PAGE, FoldArrays
+from bm25rag.kernels.scanner_interface import CODE_POINTS, PAGE, FoldArrays
 
 _SIGNS = {"'": APOSTROPHE, ".": STOP, ",": COMMA, "+": PLUS, "#": HASH}
 

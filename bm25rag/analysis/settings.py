@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, cast
 
-from bm25rag.common.checks import are_strings, check_choice
+from bm25rag.common.checks import are_strings, check_choice, check_count
 from bm25rag.common.patterns import late_pattern
 from bm25rag.errors import TokenizerRequiredError
 
@@ -43,8 +43,14 @@ SETTINGS = (
     "southeast_asian",
     "identifiers",
 )
+# Those that are saved only if they are given.
+OPTIONAL = ("ngrams", "also")
+# The most further analyses: a character stands for each.
+MOST_FURTHER = 7
+# The most characters of a run of ``ngrams``.
+LONGEST_NGRAM = 10
 # The defaults of those that a tokenizer replaces, in the order of the Analyzer's arguments.
-_DEFAULTS = ("english", "auto", "NFC", True, *["auto"] * 7, False)
+_DEFAULTS = ("english", "auto", "NFC", True, *["auto"] * 7, False, None)
 
 
 class FoldRules(NamedTuple):
@@ -67,6 +73,11 @@ class FoldRules(NamedTuple):
 def is_auto(value: object) -> bool:
     """Whether a setting is left to the language; the setting may be a NumPy array of words."""
     return isinstance(value, str) and value == "auto"
+
+
+def is_unset(value: object) -> bool:
+    """Whether stop words or a stemmer are left to others, or are none."""
+    return value is None or is_auto(value) or (isinstance(value, list) and not value)
 
 
 def check_switch(name: str, value: object, default: bool) -> bool:
@@ -123,10 +134,9 @@ def check_tokenizer(tokenizer: object, others: tuple[object, ...]) -> None:
 
 def check_settings(settings: Mapping[str, Any], tokenizer: Tokenizer | None) -> None:
     """Check saved settings, and that a tokenizer is given exactly if they name one."""
-    if sorted(map(str, settings)) != sorted(SETTINGS):
-        raise ValueError(
-            f"settings must have the keys {sorted(SETTINGS)}, got {sorted(map(str, settings))}"
-        )
+    keys = set(map(str, settings))
+    if keys - {*OPTIONAL} != {*SETTINGS}:
+        raise ValueError(f"settings must have the keys {sorted(SETTINGS)}, got {sorted(keys)}")
     saved_name = settings["tokenizer"]
     if saved_name is not None:
         if tokenizer is None:
@@ -144,6 +154,24 @@ def check_settings(settings: Mapping[str, Any], tokenizer: Tokenizer | None) -> 
     for name in ("stopwords", "query_stopwords"):
         if not isinstance(settings[name], list):
             raise TypeError(f"settings[{name!r}] must be a list of words")
+
+
+def check_ngrams(size: object) -> int:
+    """Return of how many characters the runs are into which words are cut."""
+    checked = check_count("ngrams", size, least=2)
+    if checked > LONGEST_NGRAM:
+        raise ValueError(f"ngrams must be at most {LONGEST_NGRAM}, got {checked}")
+    return checked
+
+
+def further_settings(settings: Mapping[str, Any]) -> list[tuple[dict[str, Any], float]]:
+    """Return the saved settings of further analyses, each with its weight."""
+    further = settings.get("also", [])
+    if not isinstance(further, list) or not all(
+        isinstance(one, list) and len(one) == 2 and isinstance(one[0], dict) for one in further
+    ):
+        raise TypeError("settings['also'] must be a list of settings, each with a weight")
+    return [(own, weight) for own, weight in further]
 
 
 def check_tokens(tokens: object) -> list[str]:

@@ -12,7 +12,7 @@ from bm25rag.analysis.splitter import WordSplitter
 from bm25rag.columns.column import StringBatch, join
 from bm25rag.common.gil import release_gil
 from bm25rag.common.strings import utf8
-from bm25rag.kernels.scanner import Scanned, Scanner, Texts
+from bm25rag.kernels.scanner_interface import Scanned, Scanner, Texts
 
 
 class TextScanner:

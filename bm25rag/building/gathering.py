@@ -89,7 +89,7 @@ def gather(
     """
     names = plan.empty.parameters.names
     source = read_source(documents, plan.store_text, plan.progress, names)
-    path, tokenizer = os.path.join(folder, BUILDING), plan.empty.analyzer.tokenizer
+    path, tokenizer = os.path.join(folder, BUILDING), plan.empty.analyzer.any_tokenizer
     begun = {"shards": shards, "store_text": plan.store_text, "on_duplicate": plan.on_duplicate}
     receipt = _begin(path, plan, begun)
     if receipt is None:
@@ -124,7 +124,7 @@ def _begin(path: str, plan: Plan, begun: dict[str, Any]) -> dict[str, Any] | Non
     """Return the receipt of the last part; ``None`` if it is of a build with other settings."""
     empty = plan.empty
     try:
-        there = open_folder(PARTS, path, tokenizer=empty.analyzer.tokenizer).state.stored()
+        there = open_folder(PARTS, path, tokenizer=empty.analyzer.any_tokenizer).state.stored()
     except NotAnIndexError:
         there = empty._replace(extra=begun | {"read": 0, "digest": "", "ended": False})
         FolderWriter.write(path, there, overwrite=True, saved=None)

@@ -19,8 +19,14 @@ from bm25rag.cli.download import download_command
 from bm25rag.cli.evaluate import evaluate_command
 from bm25rag.cli.export import export_command
 from bm25rag.cli.grep import grep_command
-from bm25rag.cli.health import doctor_command, info_command, verify_command
+from bm25rag.cli.health import doctor_command, stats_command, verify_command
 from bm25rag.cli.indexing import add_command, compact_command, delete_command, index_command
+from bm25rag.cli.maintenance import (
+    backup_command,
+    commits_command,
+    repair_command,
+    restore_command,
+)
 from bm25rag.cli.make_queries import make_queries_command
 from bm25rag.cli.mcp.command import mcp_command
 from bm25rag.cli.options import examples
@@ -155,8 +161,12 @@ for _command in (
     make_queries_command,
     mcp_command,
     download_command,
-    info_command,
+    stats_command,
     verify_command,
+    backup_command,
+    restore_command,
+    repair_command,
+    commits_command,
     doctor_command,
     demo_command,
     ray_commands,

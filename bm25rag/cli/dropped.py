@@ -13,7 +13,8 @@ def dropped_words(query: str, analyzer: Analyzer, explanation: Explanation) -> d
 
     `explanation` is that of any document.
     """
-    unknown = {part.term for part in explanation.terms if not part.document_frequency}
+    parts = [part for part in explanation.terms if not part.analysis]
+    unknown = {part.term for part in parts if not part.document_frequency}
     dropped = {run: _not_taken(analyzer) for run in _runs(query) if not analyzer.words(run)}
     words = analyzer.find_words(query, question=True)
     tokens, _ = analyzer.splitter.split_words(words, question=True)

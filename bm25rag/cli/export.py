@@ -16,7 +16,8 @@ from bm25rag.cli.options import (
 )
 from bm25rag.cli.output import to_json
 from bm25rag.cli.terminal import write_result
-from bm25rag.documents import fields_beside
+from bm25rag.common.strings import TEXT
+from bm25rag.documents import Document, all_fields
 
 # Documents that are in memory at once; more if they have vectors, since to read some of these takes
 # a look at the postings of all, 2 ns for each.
@@ -49,10 +50,15 @@ def export_command(index_path: Path, filter_: dict[str, Any] | None, **options: 
     for start in range(0, len(ids), size):
         batch = ids[start : start + size]
         records: list[dict[str, Any]] = [
-            {"id": one.id, "text": one.text, "metadata": one.metadata | fields_beside(one)}
+            {"id": one.id, "text": one.text, "metadata": one.metadata | _beside(one)}
             for one in index.get(batch)
         ]
         if has_vectors:
             for record, vector in zip(records, index.vectors.get(batch), strict=True):
                 record["vector"] = vector
         write_result("\n".join(map(to_json, records)))
+
+
+def _beside(document: Document) -> dict[str, str]:
+    """Return the fields beside the text, the context among them."""
+    return {name: text for name, text in (all_fields(document) or {}).items() if name != TEXT}

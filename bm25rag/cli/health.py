@@ -1,8 +1,9 @@
-"""``info``, ``verify`` and ``doctor``: inspect a whole index, and the installation."""
+"""``stats``, ``verify`` and ``doctor``: inspect a whole index, and the installation."""
 
 from __future__ import annotations
 
 import platform
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -21,16 +22,20 @@ _PACKAGES = ("bm25rag", "numpy", "PyStemmer", "scipy")
 
 
 @click.command(
-    "info",
+    "stats",
     epilog=examples(
-        "bm25rag info docs.bm25",
-        "bm25rag info docs.bm25 --json | jq .documents",
+        "bm25rag stats docs.bm25",
+        "bm25rag stats docs.bm25 --json | jq .documents",
     ),
 )
 @reading_argument
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def info_command(index_path: Path | str, as_json: bool, **options: Any) -> None:
-    """Show what an index holds: counts, parameters, analyzer."""
+def stats_command(index_path: Path | str, as_json: bool, **options: Any) -> None:
+    """Show what an index holds: counts, bytes, commits, parameters, analyzer.
+
+    Bytes are those of its arrays, by what they hold; about "compaction frees" of them
+    are of deleted documents and what else 'bm25rag compact' would drop.
+    """
     index = open_index(index_path, options)
     names = ("variant", "k1", "b", "delta", "delta_on")
     facts: dict[str, Any] = index.stats() | {name: getattr(index, name) for name in names}
@@ -41,7 +46,16 @@ def info_command(index_path: Path | str, as_json: bool, **options: Any) -> None:
     if as_json:
         write_result(to_json(facts | {"analyzer": index.analyzer.to_dict()}, indent=2))
         return
+    facts["committed"] = _with_age(facts["committed"])
     _print_facts(facts | {"analyzer": repr(index.analyzer)})
+
+
+def _with_age(time: str) -> str:
+    """Return a time, and how long ago that was."""
+    age = max(0, int((datetime.now(UTC) - datetime.fromisoformat(time)).total_seconds()))
+    units = (("days", 86_400), ("hours", 3_600), ("minutes", 60), ("seconds", 1))
+    name, unit = next(one for one in units if age >= 2 * one[1] or one[1] == 1)
+    return f"{time}, {age // unit} {name} ago"
 
 
 def _print_facts(facts: dict[str, Any]) -> None:
@@ -57,14 +71,14 @@ def _show(value: object) -> str:
     if isinstance(value, float):
         return f"{value:,.6g}"
     if isinstance(value, dict):
-        return ", ".join(f"{name}={weight:g}" for name, weight in value.items())
+        return ", ".join(f"{name}={_show(one)}" for name, one in value.items())
     return "none" if value is None else str(value)
 
 
 @click.command(
     "verify",
     epilog=examples(
-        "bm25rag verify docs.bm25 && cp -r docs.bm25 backup/",
+        "bm25rag verify docs.bm25",
     ),
 )
 @index_argument

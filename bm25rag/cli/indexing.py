@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +38,22 @@ def _none_for_none(context: click.Context, parameter: click.Parameter, value: st
     return None if value == "none" else value
 
 
+def _parse_also(
+    context: click.Context, parameter: click.Parameter, value: tuple[str, ...]
+) -> list[tuple[Analyzer, float]]:
+    also = []
+    for one in value:
+        name, _, weight = one.rpartition("=")
+        runs = re.fullmatch(r"(\d+)-grams", name)
+        try:
+            own = Analyzer(None, ngrams=int(runs[1])) if runs else Analyzer(name)
+            also.append((own, float(weight)))
+        except ValueError as error:
+            message = f"expected NAME=WEIGHT, such as 4-grams=0.1, got {one!r}: {one_line(error)}"
+            raise click.BadParameter(message) from error
+    return also
+
+
 @click.command(
     "index",
     help=f"""Index SOURCE... and save the index in a folder.
@@ -52,7 +69,7 @@ By default, scores use the variant lucene with k1=1.2 and b=0.75.
         "bm25rag index 'parts/*.parquet' -o pages.bm25 --memory 2GiB --on-error stop",
         "bm25rag index pages.jsonl.gz -o pages.bm25 --shards 4",
         "bm25rag index scifact/ -o scifact.bm25 --field title=3",
-        "bm25rag index faq.txt -o faq.bm25 --format lines --language german",
+        "bm25rag index faq.txt -o faq.bm25 --format lines --language german --also 4-grams=0.1",
     ),
 )
 @source_options
@@ -94,6 +111,14 @@ By default, scores use the variant lucene with k1=1.2 and b=0.75.
     callback=_none_for_none,
     help="Snowball algorithm, 'auto' for the language's, or 'none'.",
 )
+@click.option(
+    "--also",
+    multiple=True,
+    metavar="NAME=WEIGHT",
+    callback=_parse_also,
+    help="A further analysis of the same texts, whose score is added with a weight: 4-grams=0.1 for"
+    " runs of 4 characters, or a language; repeatable.",
+)
 @scoring_options
 def index_command(
     sources: tuple[Path, ...],
@@ -104,6 +129,7 @@ def index_command(
     language: str | None,
     stopwords: str | None,
     stemmer: str | None,
+    also: list[tuple[Analyzer, float]],
     **options: Any,
 ) -> None:
     """Index SOURCE... and save the index in a folder."""
@@ -114,7 +140,7 @@ def index_command(
         raise click.UsageError(message)
     with usage_errors():
         size = check_memory("--memory", memory) if memory is not None else None
-        analyzer = Analyzer(language=language, stopwords=stopwords, stemmer=stemmer)
+        analyzer = Analyzer(language=language, stopwords=stopwords, stemmer=stemmer, also=also)
         settings = {"analyzer": analyzer, **scoring_parameters(options)}
         index = BM25Index(**settings)
     documents = Sources(sources, options, Path(output))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -19,7 +20,12 @@ from bm25rag.readers import parse_vector
 from bm25rag.readers.records import reject_constant
 from bm25rag.scoring.variants import VARIANTS
 
+if TYPE_CHECKING:
+    from bm25rag.distributed.client import RayIndex
+
 PATH = click.Path(path_type=Path)
+# A text with a weight behind it.
+_WEIGHTED = re.compile(r"(.*)\^(-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)", re.DOTALL)
 
 
 class _IndexPath(click.Path):
@@ -119,7 +125,7 @@ index_argument = together(
 
 def open_index(path: Path | str, options: Mapping[str, Any]) -> BM25Index:
     """Open an index for reading, restricted, and with the scoring parameters, as was asked."""
-    index = BM25Index.open(path, untrusted=options["untrusted"])
+    index = BM25Index.open(path, untrusted=options["untrusted"], commit=options["commit"])
     with usage_errors():
         if options["restrict"] is not None:
             index = index.restricted(options["restrict"])
@@ -175,8 +181,11 @@ restrict_option = click.option(
     callback=_parse_json,
     help="Documents that do not pass this filter are as if INDEX did not hold them.",
 )
+commit_option = click.option(
+    "--commit", metavar="ID", help="An earlier commit that is kept; 'bm25rag commits' lists them."
+)
 # INDEX for commands that read it, and what they may see of it.
-reading_argument = together(index_argument, restrict_option)
+reading_argument = together(index_argument, restrict_option, commit_option)
 
 syntax_option = click.option(
     "--syntax",
@@ -185,10 +194,30 @@ syntax_option = click.option(
 )
 
 
-def read_query(index: BM25Index | None, text: str, syntax: bool) -> str | Query:
-    """Return a query; parsed if --syntax is given."""
-    fields = None if index is None else index.fields
-    return Query.parse(text, fields=fields) if syntax else text
+also_option = click.option(
+    "--also",
+    metavar="TEXT[^WEIGHT]",
+    multiple=True,
+    callback=lambda context, parameter, values: [*map(_read_wording, values)],
+    help="Another wording of QUERY, whose words count too; repeat it for more.",
+)
+
+
+def _read_wording(value: str) -> tuple[str, float]:
+    """Return a text and the weight behind it."""
+    weighted = _WEIGHTED.fullmatch(value)
+    return (weighted[1], float(weighted[2])) if weighted else (value, 1.0)
+
+
+def read_query(
+    index: BM25Index | RayIndex, text: str, syntax: bool, also: Sequence[tuple[str, float]] = ()
+) -> str | Query:
+    """Return a query; parsed if --syntax is given, with what --also adds."""
+    query = Query.parse(text, fields=index.fields) if syntax else Query(text)
+    weights: dict[str, float] = {}
+    for wording, weight in also:
+        weights[wording] = weights.get(wording, 0.0) + weight
+    return query.replaced(also=weights) if syntax or also else text
 
 
 def _parse_vector(

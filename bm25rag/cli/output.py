@@ -46,7 +46,8 @@ class Fused(NamedTuple):
 class Answers(NamedTuple):
     """Queries and their hits; ``from_file`` is False for a query on the command line.
 
-    ``first`` is the rank of the first hit, and ``spans`` whether JSON says where the words are.
+    ``first`` is the rank of the first hit, ``spans`` whether JSON says where the words are, and
+    ``groups`` how many groups match, in a search with groups.
     """
 
     queries: Sequence[Query]
@@ -54,6 +55,7 @@ class Answers(NamedTuple):
     from_file: bool
     first: int = 1
     spans: bool = False
+    groups: Sequence[int] | None = None
 
     def pairs(self) -> Iterable[tuple[Query, list[Hit]]]:
         """Return each query with its hits."""
@@ -68,10 +70,14 @@ def _hit_table(hits: Sequence[Hit], answers: Answers) -> Table:
     table.add_column("#", justify="right", style="dim", no_wrap=True)
     table.add_column("score", justify="right", style="green", no_wrap=True)
     table.add_column("id", style="cyan", overflow="fold", max_width=40)
+    sizes = [hit.group_size for hit in hits]
+    if any(sizes):
+        table.add_column("group", justify="right", style="dim", no_wrap=True)
     table.add_column("text", overflow="fold")
-    for rank, hit in enumerate(hits, start=answers.first):
-        score = f"{hit.score:.4f}"
-        table.add_row(str(rank), score, Text(one_line(hit.id)), marked_snippet(hit))
+    for rank, (hit, size) in enumerate(zip(hits, sizes, strict=True), start=answers.first):
+        own = [] if size is None else [str(size)]
+        score, id = f"{hit.score:.4f}", Text(one_line(hit.id))
+        table.add_row(str(rank), score, id, *own, marked_snippet(hit))
     return table
 
 
@@ -140,7 +146,8 @@ def _json_hits(hits: Sequence[Hit], answers: Answers) -> Iterator[dict[str, Any]
         places = {"spans": hit.spans} if answers.spans else {}
         fields = fields_beside(hit)
         beside = {"fields": fields} if fields else {}
-        yield {**shown, "metadata": hit.metadata, **beside, **places}
+        group = {} if hit.group_size is None else {"group_size": hit.group_size}
+        yield {**shown, "metadata": hit.metadata, **group, **beside, **places}
 
 
 def write_jsonl(stream: IO[str], answers: Answers) -> None:
@@ -152,9 +159,10 @@ def write_jsonl(stream: IO[str], answers: Answers) -> None:
 
 def write_json(stream: IO[str], answers: Answers) -> None:
     """Write one JSON object per query, with the list of its hits."""
-    for query, hits in answers.pairs():
+    for number, (query, hits) in enumerate(answers.pairs()):
+        groups = {} if answers.groups is None else {"groups": int(answers.groups[number])}
         found = [*_json_hits(hits, answers)]
-        answer = {"query_id": query.id, "query": query.text, "hits": found}
+        answer = {"query_id": query.id, "query": query.text, **groups, "hits": found}
         stream.write(to_json(answer) + "\n")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,7 @@ from bm25rag import BatchResult, BM25Index
 from bm25rag.cli.dropped import dropped_words
 from bm25rag.cli.options import (
     PATH,
+    also_option,
     decay_option,
     examples,
     filter_option,
@@ -28,6 +29,10 @@ from bm25rag.cli.output import WRITERS, Answers, Fused
 from bm25rag.cli.terminal import one_line, write_result
 from bm25rag.readers import Query, read_queries
 
+if TYPE_CHECKING:
+    from bm25rag.distributed.client import RayIndex
+    from bm25rag.distributed.results import RayBatch
+
 # Queries answered at once: it limits the hits in memory, however long the file.
 _BATCH = 1000
 
@@ -40,6 +45,7 @@ _BATCH = 1000
         "bm25rag search docs.bm25 install --format jsonl | jq .id",
         """bm25rag search docs.bm25 'install -windows "step by step"' --syntax""",
         """bm25rag search docs.bm25 install --vector '{"install": 1.5, "setup": 0.8}'""",
+        "bm25rag search docs.bm25 'how do I install it' --also 'setup guide^0.5'",
         "bm25rag search scifact.bm25 --queries queries.jsonl -k 100 \\",
         "    --format trec --output scifact.run",
     ),
@@ -87,6 +93,10 @@ _BATCH = 1000
 @decay_option
 @click.option("--min-score", type=float, help="Omit hits below this score.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for a file of queries.")
+@also_option
+@click.option(
+    "--by-rank", is_flag=True, help="Fuse the rankings of QUERY and each --also, not their scores."
+)
 @syntax_option
 @vector_option
 @filter_option
@@ -114,38 +124,61 @@ def search_command(
     else:
         message = "give either --vector or --queries FILE"
         raise click.UsageError(message)
-    if vector is not None and query is not None and options["min_score"] is not None:
-        message = "--min-score is for one ranking: leave out QUERY, --vector or --min-score"
-        raise click.UsageError(message)
+    check_rankings(query, vector, options)
     write = WRITERS[format_of(format_, as_json)]
     index = open_index(index_path, options)
     # Opened on the first write, so that an error before it leaves the file unchanged.
     with click.open_file(output or "-", "w", encoding="utf-8", lazy=True) as stream:
         while block := list(islice(queries, _BATCH)):
             with usage_errors():
-                batch = _search(index, [asked.text for asked in block], query, vector, options)
+                batch = search_for(index, [asked.text for asked in block], query, vector, options)
             asked_in_file, first = queries_path is not None, options["offset"] + 1
-            write(stream, Answers(block, batch, asked_in_file, first, spans))
+            groups = None
+            if options["group"] is not None and isinstance(batch, BatchResult):
+                groups = batch.totals().tolist()
+            write(stream, Answers(block, batch, asked_in_file, first, spans, groups))
         stream.flush()
 
 
-def _search(
-    index: BM25Index,
+def check_rankings(
+    query: str | None, vector: dict[str, float] | None, options: Mapping[str, Any]
+) -> None:
+    """Raise ``UsageError`` if options are for other numbers of queries or rankings."""
+    if query is None and (options["also"] or options["by_rank"]):
+        message = "--also and --by-rank need a QUERY"
+        raise click.UsageError(message)
+    if options["by_rank"] and vector is not None:
+        message = "give either --by-rank or --vector"
+        raise click.UsageError(message)
+    several = options["by_rank"] or (vector is not None and query is not None)
+    if several and options["min_score"] is not None:
+        message = "--min-score is for one ranking: leave out what makes several, or --min-score"
+        raise click.UsageError(message)
+
+
+def search_for(
+    index: BM25Index | RayIndex,
     texts: list[str],
     query: str | None,
     vector: dict[str, float] | None,
     options: Mapping[str, Any],
-) -> BatchResult | Fused:
+) -> BatchResult | RayBatch | Fused:
     """Search for texts, or for a vector and, if there is one, the query."""
-    k, filter_, syntax = options["k"], options["filter_"], options["syntax"]
-    page = {name: options[name] for name in ("offset", "group", "per_group", "decay")}
+    k, filter_, syntax, also = (options[name] for name in ("k", "filter_", "syntax", "also"))
+    of_page = ("offset", "group", "per_group", "decay", "deadline")
+    page = {name: options[name] for name in of_page if name in options}
+    if options["by_rank"]:
+        each, weights = zip((query or "", 1.0), *also, strict=True)
+        asked_each = [read_query(index, text, syntax) for text in each]
+        return Fused(index.search_fused(asked_each, k, filter_, weights=weights, **page))
     if vector is not None and query is not None:
-        asked = read_query(index, query, syntax)
+        asked = read_query(index, query, syntax, also)
         return Fused(index.search_hybrid(asked, vector, k, filter_, **page))
-    limits = page | {"min_score": options["min_score"], "threads": options["threads"]}
+    of_batch = ("min_score", "threads", "partial")
+    limits = page | {name: options[name] for name in of_batch if name in options}
     if vector is not None:
         return index.vectors.search_batch([vector], k, filter_, **limits)
-    queries = [read_query(index, text, syntax) for text in texts]
+    queries = [read_query(index, text, syntax, also) for text in texts]
     return index.search_batch(queries, k, filter_, **limits)
 
 
@@ -175,6 +208,7 @@ def format_of(format_: str | None, as_json: bool) -> str:
 @reading_argument
 @click.argument("query")
 @click.argument("id_", metavar="ID")
+@also_option
 @syntax_option
 @filter_option
 @decay_option
@@ -185,8 +219,8 @@ def explain_command(index_path: Path | str, query: str, id_: str, **options: Any
     Words of QUERY that do not count are listed below it, each with the reason.
     """
     index = open_index(index_path, options)
-    asked = read_query(index, query, options["syntax"])
     with usage_errors():
+        asked = read_query(index, query, options["syntax"], options["also"])
         explanation = index.explain(asked, id_, options["filter_"], decay=options["decay"])
     write_result(str(explanation))
     text = asked if isinstance(asked, str) else asked.as_text()

@@ -15,13 +15,12 @@ from bm25rag.cli.indexing import index_command
 from bm25rag.cli.options import (
     PATH,
     examples,
-    read_query,
     scoring_parameters,
     together,
     usage_errors,
 )
 from bm25rag.cli.output import WRITERS, Answers
-from bm25rag.cli.query import format_of, queries_of, search_command
+from bm25rag.cli.query import check_rankings, format_of, queries_of, search_command, search_for
 from bm25rag.cli.reading import fields_of
 from bm25rag.cli.sources import SKIPPED
 from bm25rag.cli.terminal import counted, one_line, write_message
@@ -32,10 +31,22 @@ _BATCH = 1000
 _FIELDS = ("id_field", "text_fields", "metadata_fields", "vector_field")
 _READING = ("format_", *_FIELDS, "max_size", "passage_size")
 _SETTINGS = (
-    *("language", "stopwords", "stemmer", "variant", "k1", "b", "delta", "delta_on", "fields"),
+    *(
+        "language",
+        "stopwords",
+        "stemmer",
+        "also",
+        "variant",
+        "k1",
+        "b",
+        "delta",
+        "delta_on",
+        "fields",
+    ),
 )
 _OUTPUT = ("format_", "as_json", "output")
-_SEARCHING = ("query", "queries_path", *_OUTPUT, "k", "min_score", "filter_", "syntax")
+_PAGE = ("k", "offset", "group", "per_group", "decay", "min_score")
+_SEARCHING = ("query", "queries_path", *_OUTPUT, *_PAGE, "filter_", "syntax", "also", "by_rank")
 
 
 def _options_of(command: click.Command, names: Sequence[str]) -> list[click.Parameter]:
@@ -98,7 +109,7 @@ def build_command(
 
     start = perf_counter()
     with usage_errors():
-        names = ("language", "stopwords", "stemmer")
+        names = ("language", "stopwords", "stemmer", "also")
         analyzer = Analyzer(**{name: options[name] for name in names})
     format_ = "auto" if options["format_"] == "beir" else options["format_"]
     parameters = scoring_parameters(options)
@@ -173,25 +184,25 @@ def ray_search_command(
     output: Path | None,
     name: str,
     address: str | None,
-    partial: bool,
     **options: Any,
 ) -> None:
     """Search a served index for one QUERY, or for a file of queries."""
-    from bm25rag.distributed.ray import connect
+    from bm25rag.distributed.ray import RayBatch, connect
 
     queries, write = queries_of(query, queries_path), WRITERS[format_of(format_, as_json)]
+    check_rankings(query, None, options)
+    if options["by_rank"] and options["partial"]:
+        message = "give either --by-rank or --partial"
+        raise click.UsageError(message)
     _connect(address or "auto")
     index = connect(name)
-    syntax = options.pop("syntax")
-    limits: dict[str, Any] = {"filter": options.pop("filter_"), **options}
     missing: dict[int, str] = {}
     with click.open_file(output or "-", "w", encoding="utf-8", lazy=True) as stream:
         while block := list(islice(queries, _BATCH)):
-            texts = [read_query(None, asked.text, syntax) for asked in block]
             with usage_errors():
-                batch = index.search_batch(texts, **limits, partial=partial)
-            missing |= batch.missing
-            write(stream, Answers(block, batch, query is None))
+                batch = search_for(index, [asked.text for asked in block], query, None, options)
+            missing |= batch.missing if isinstance(batch, RayBatch) else {}
+            write(stream, Answers(block, batch, query is None, options["offset"] + 1))
         stream.flush()
     for number, reason in sorted(missing.items()):
         write_message(f"Warning: without shard {number}: {one_line(reason)}")

@@ -24,6 +24,7 @@ from bm25rag.cli.watching import SameFolder, watch_folder
 from bm25rag.cli.wording import describe
 from bm25rag.common.sparse import Vector, read_vector
 from bm25rag.common.storable import plain_metadata
+from bm25rag.documents import all_fields
 from bm25rag.errors import BM25Error, LockedError
 from bm25rag.index import Mode
 
@@ -112,7 +113,7 @@ def _same(old: Document, new: Document) -> bool:
         old.text == new.text
         and _canonical(old.metadata) == _canonical(new.metadata)
         and _rounded(old.vector) == _rounded(new.vector)
-        and old.fields == new.fields
+        and all_fields(old) == all_fields(new)
     )
 
 

@@ -58,6 +58,13 @@ from bm25rag.readers import read_queries
     help="Weight of a field to try; repeatable.",
 )
 @click.option(
+    "--also",
+    multiple=True,
+    type=float,
+    metavar="WEIGHT",
+    help="Weight of each further analysis to try; repeatable.",
+)
+@click.option(
     "--analyzers",
     "with_analyzers",
     is_flag=True,
@@ -78,6 +85,7 @@ def tune_command(
     measure: str,
     variants: tuple[str, ...],
     weights: tuple[str, ...],
+    also: tuple[float, ...],
     with_analyzers: bool,
     output: Path | str | None,
     force: bool,
@@ -96,6 +104,8 @@ def tune_command(
     qrels = read_qrels(qrels_path)
     with usage_errors():
         analyzers = other_analyzers(index.analyzer) if with_analyzers else []
+        further = len(index.analyzer.also)
+        analyzers += [index.analyzer.weighing([weight] * further or [weight]) for weight in also]
         fields = [parse_field(one) for one in weights]
         for one in fields:
             index.tune(fields=one)

@@ -18,7 +18,7 @@ from bm25rag.errors import (
 # The arguments that are options here. The library's messages begin with the argument's name.
 _ARGUMENTS = (
     "variant|k1|b|delta|delta_on|fields|language|stopwords|stemmer|filter|min_score|threads"
-    "|on_duplicate"
+    "|on_duplicate|keep|commit"
 )
 _FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 _NAMED = re.compile(rf"^({_ARGUMENTS})(?=:? )|\b({_ARGUMENTS})=(?=\S)")
@@ -53,7 +53,8 @@ def describe(error: Exception) -> str:
     if isinstance(error, UntrustedIndexError):
         return text.replace("untrusted=True", "--untrusted")
     if isinstance(error, FileExistsError):
-        return text.replace("BM25Index.open(folder, mode='w')", "'bm25rag add'")
+        problem = text.replace("BM25Index.open(folder, mode='w')", "'bm25rag add'")
+        return problem.replace("overwrite=True", "--force")
     if "no text field" in text:
         return f"{text}; --text-field names another"
     return _NAMED.sub(_option, text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -90,16 +90,18 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
 def check_sequence(name: str, value: object, of: str) -> Iterable[Any]:
     """Return ``value`` if it is an iterable, but not a string, bytes, a mapping or a data frame.
 
-    It raises ``TypeError`` if it is one of these.
+    Columns of Arrow become lists of Python's values. It raises ``TypeError`` if it is one of these.
     """
     message = f"{name} must be an iterable of {of}, got {type(value).__name__}"
-    if isinstance(value, (str, bytes, bytearray)) or not isinstance(value, Iterable):
-        raise TypeError(message)
-    if isinstance(value, Mapping) or hasattr(value, "columns"):  # it would yield its keys
+    table = hasattr(value, "columns")
+    if isinstance(value, Mapping) or table:  # it would yield its keys
         lone = {"queries": "a query with weights", "vectors": "one vector", "metadata": "one dict"}
         hint = f"put {lone[name]} into a list, or " if name in lone else ""
         raise TypeError(f"{message}; {hint}pick one column of it, such as frame['text']")
-    return value
+    if isinstance(value, (str, bytes, bytearray)) or not isinstance(value, Iterable):
+        raise TypeError(message)
+    listed: Callable[[], list[Any]] | None = getattr(value, "to_pylist", None)
+    return value if listed is None else listed()
 
 
 def are_strings(values: Sequence[Any]) -> bool:
@@ -111,14 +113,15 @@ def are_strings(values: Sequence[Any]) -> bool:
     return True
 
 
-def check_ids(ids: Iterable[str]) -> list[str]:
-    """Return ids as a list; raise ``TypeError`` for a bare string or anything but strings."""
+def check_ids(ids: Iterable[str | int]) -> list[str]:
+    """Return ids as a list; raise ``TypeError`` for a bare string or what is no id."""
     return [check_id(f"ids[{n}]", id) for n, id in enumerate(check_sequence("ids", ids, "str"))]
 
 
 def check_id(name: str, id: object) -> str:
-    """Return an id as a plain ``str``; raise ``TypeError`` if it is not a string."""
-    if not isinstance(id, str):
-        hint = f"; write str({id})" if isinstance(id, (int, np.integer)) else ""
-        raise TypeError(f"{name} must be a str, got {type(id).__name__}{hint}")
-    return str.__str__(id)  # NumPy's strings, enums and other subclasses become plain strings
+    """Return an id, a string or an integer, as a plain ``str``; raise ``TypeError`` for others."""
+    if isinstance(id, str):
+        return str.__str__(id)  # NumPy's strings, enums and other subclasses become plain strings
+    if isinstance(id, (int, np.integer)) and not isinstance(id, bool):
+        return str(int(id))
+    raise TypeError(f"{name} must be a str or an int, got {type(id).__name__}")

@@ -10,6 +10,8 @@ from bm25rag.errors import CorruptIndexError
 
 # The field that a plain text is.
 TEXT = "text"
+# The field that is searched, and never shown.
+CONTEXT = "context"
 # Between the terms of a list that are joined.
 SEPARATOR = "\n"
 

@@ -145,6 +145,27 @@ class Helpers:
             sleep(1e-5)
 
 
+def share(items: Iterable[_Item], do: Callable[[_Item], object], threads: int) -> None:
+    """Do something with each item on so many threads, of which the calling one is one.
+
+    The first of the others needs a millisecond to start.
+    """
+    left = iter(list(items))
+
+    def work() -> None:
+        for item in left:
+            do(item)
+
+    with Helpers(threads - 1) as helpers:
+        others = [helpers.submit(work) for _ in range(threads - 1)]
+        try:
+            work()
+        finally:
+            list(left)  # after Ctrl-C, leaves nothing for the others
+        for wait in others:
+            wait()
+
+
 def map_in_order(
     work: Callable[[_Item], _Result], items: Iterable[_Item], threads: int
 ) -> Iterator[_Result]:

@@ -9,7 +9,7 @@ from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 from bm25rag.distributed.engine import cause_of, load
-from bm25rag.distributed.host import Answer
+from bm25rag.distributed.host import Answer, Restriction
 from bm25rag.errors import StorageError
 from bm25rag.sharded.building import even_edges
 
@@ -96,11 +96,13 @@ class _Question:
         arguments: tuple[Any, ...],
         deadline: float,
         avoided: dict[Any, float],
+        within: Restriction | None,
     ) -> None:
         self.ray = load()
         self.parts = [_Part(replicas, avoided) for replicas in parts]
         self.commit = 0
         self._operation, self._arguments, self._avoided = operation, arguments, avoided
+        self._within = within
         self._end, self._hedge = monotonic() + deadline, deadline * _HEDGE
         self._calls: dict[Any, _Call] = {}
 
@@ -126,7 +128,8 @@ class _Question:
             if call.part is part:  # it is slow, or it would have answered
                 self._avoided[call.replica] = now + _AVOIDED
         replica = part.replicas[part.asked % len(part.replicas)]
-        ref = replica.answer.remote(self._operation, self._arguments, self.commit)
+        asked = (self._operation, self._arguments, self.commit, self._within)
+        ref = replica.answer.remote(*asked)
         self._calls[ref] = _Call(part, replica, self.commit)
         part.asked += 1
         part.ask_at = math.inf if part.tried else now + self._hedge
@@ -170,6 +173,7 @@ def ask(
     deadline: float,
     shards: int,
     avoided: dict[Any, float],
+    within: Restriction | None = None,
 ) -> Answers:
     """Ask one replica of each part, and others if that is gone, slow or of an older commit.
 
@@ -185,13 +189,15 @@ def ask(
         How many shards the index had when it was last asked.
     avoided
         Replicas that were gone or slow, and until when they are asked last; changed here.
+    within
+        As for ``Host.answer``.
 
     Raises
     ------
     Exception
         What a replica raises because the arguments are wrong.
     """
-    question = _Question(parts, operation, arguments, deadline, avoided)
+    question = _Question(parts, operation, arguments, deadline, avoided, within)
     question.run()
     answered = [part.answer for part in question.parts if part.answer is not None]
     count = answered[0].shards if answered else shards

@@ -283,4 +283,4 @@ def _build(
         finish(plan, receipts, totals, [one.terms for one in merged], kept)
     finally:
         held.release()
-    return BM25Index.open(folder, tokenizer=plan.empty.analyzer.tokenizer)
+    return BM25Index.open(folder, tokenizer=plan.empty.analyzer.any_tokenizer)

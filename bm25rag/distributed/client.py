@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from threading import TIMEOUT_MAX
-from typing import TYPE_CHECKING, Any, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Self, cast
+from uuid import uuid4
 
 from bm25rag.common.caller import warn
 from bm25rag.common.checks import (
@@ -18,12 +18,13 @@ from bm25rag.common.checks import (
     check_sequence,
 )
 from bm25rag.common.sparse import Vector, read_vector
-from bm25rag.decay import Decay, DecayLike, Prior, read_decay
+from bm25rag.decay import DecayLike, read_decay
 from bm25rag.distributed.asking import DEADLINE, Answers, ask
 from bm25rag.distributed.engine import cause_of, load
-from bm25rag.distributed.host import HostState
+from bm25rag.distributed.host import HostState, Restriction
+from bm25rag.distributed.members import find_members
 from bm25rag.distributed.operations import OPERATIONS, Found
-from bm25rag.distributed.results import RayBatch
+from bm25rag.distributed.results import Page, RayBatch, fuse_hits, read_page
 from bm25rag.distributed.vectors import RayVectors
 from bm25rag.documents import Document, Hit
 from bm25rag.errors import (
@@ -32,8 +33,9 @@ from bm25rag.errors import (
     IncompleteWarning,
     ShardUnavailableError,
 )
-from bm25rag.filters import parse_filter
-from bm25rag.fusion import FusionMethod, check_fusion, fuse
+from bm25rag.filters import And, parse_filter
+from bm25rag.filters.parse import check_restriction
+from bm25rag.fusion import FusionMethod, check_fusion
 from bm25rag.search.known_fields import check_demands
 from bm25rag.search.query import OVER
 
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from bm25rag.analysis import Analyzer
     from bm25rag.filters import FilterSpec
     from bm25rag.search.explain import Explanation
-    from bm25rag.search.queries import QueryLike
+    from bm25rag.search.query_terms import QueryLike
 
 __all__ = ["RayIndex"]
 
@@ -52,8 +54,10 @@ class RayIndex:
     Its methods are those of ``BM25Index`` that read, with the same ids, order and scores. Each
     call has a ``deadline`` in seconds, 10 by default. It asks one replica of each part of the
     shards. If that is gone, it asks another at once, and if that is slow, another too after a
-    quarter of the deadline. All of an answer is from one commit. It is safe to use from many
-    threads, and can be sent to tasks and actors of the cluster.
+    quarter of the deadline. All of an answer is from one commit. What the method of ``BM25Index``
+    raises, this one does, too, and ``ShardUnavailableError`` if no replica of a shard has answered
+    within the deadline. It is safe to use from many threads, and can be sent to tasks and actors
+    of the cluster.
     """
 
     def __init__(self, name: str, parts: Sequence[Sequence[Any]]) -> None:
@@ -61,6 +65,7 @@ class RayIndex:
         # Replicas that were gone or slow, and until when others are asked first.
         self._avoided: dict[Any, float] = {}
         self._analyzer: Analyzer | None = None
+        self._within: Restriction | None = None
 
     # --- searching ---------------------------------------------------------------------
 
@@ -73,6 +78,7 @@ class RayIndex:
         min_score: float | None = None,
         offset: int = 0,
         group: str | None = None,
+        per_group: int = 1,
         decay: DecayLike | None = None,
         deadline: float = DEADLINE,
     ) -> list[Hit]:
@@ -80,9 +86,10 @@ class RayIndex:
 
         Parameters
         ----------
-        query, k, filter, min_score, offset, group, decay
+        query, k, filter, min_score, offset, group, per_group, decay
             As for ``BM25Index.search``. A callable is sent to the cluster. Shards send
-            ``offset + k`` hits each, and the best of a group alone.
+            ``offset + k`` hits each, the best of each group, and are then asked for the others of
+            the best groups. These cannot be ``"$text"`` with more than one hit each.
         deadline
             Seconds until the answer must be there, > 0.
 
@@ -90,17 +97,9 @@ class RayIndex:
         -------
         hits
             By score descending, then in document order.
-
-        Raises
-        ------
-        ShardUnavailableError
-            If no replica of a shard has answered within the deadline; ``search_batch`` can
-            return what the others found.
-        Exception
-            As ``BM25Index.search``.
         """
         limits = (k, filter, min_score, offset, True, deadline, False)
-        return self._search("search", [query], *limits, *_shaping(group, decay)).hits()[0]
+        return self._search("search", [query], *limits, group, per_group, decay).hits()[0]
 
     def search_batch(
         self,
@@ -111,6 +110,7 @@ class RayIndex:
         min_score: float | None = None,
         offset: int = 0,
         group: str | None = None,
+        per_group: int = 1,
         decay: DecayLike | None = None,
         contents: bool = True,
         deadline: float = DEADLINE,
@@ -122,7 +122,7 @@ class RayIndex:
         ----------
         queries
             As for ``BM25Index.search_batch``.
-        k, filter, min_score, offset, group, decay, deadline
+        k, filter, min_score, offset, group, per_group, decay, deadline
             As for ``search``.
         contents
             Whether to send texts, metadata and payloads, so that the batch has ``hits()``;
@@ -130,16 +130,11 @@ class RayIndex:
         partial
             Whether the answer may lack shards that did not answer in time; its ``missing`` says
             which.
-
-        Raises
-        ------
-        Exception
-            As ``search``.
         """
         batch = list(check_sequence("queries", queries, "queries"))
         check_flag("contents", contents)
         limits = (k, filter, min_score, offset, contents, deadline, partial)
-        return self._search("search", batch, *limits, *_shaping(group, decay))
+        return self._search("search", batch, *limits, group, per_group, decay)
 
     @property
     def vectors(self) -> RayVectors:
@@ -158,14 +153,53 @@ class RayIndex:
         weights: Sequence[float] | None = None,
         rank_constant: int = 60,
         offset: int = 0,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
         deadline: float = DEADLINE,
     ) -> list[Hit]:
         """Find the best k documents by BM25 and by their sparse vectors, fused.
 
         Parameters
         ----------
-        query, vector, k, filter, fetch_k, method, weights, rank_constant, offset
+        query, vector, k, filter, fetch_k, method, weights, rank_constant, offset, group, \
+        per_group, decay
             As for ``BM25Index.search_hybrid``.
+        deadline
+            As for ``search``.
+        """
+        check_fusion(method, weights, rank_constant)
+        page = read_page(k, offset, group, per_group, decay)
+        depth = max(page.k, check_count("fetch_k", fetch_k))
+        self._check_fields(filter, deadline)
+        arguments = (query, read_vector(vector, "vector"), depth, filter)
+        answers = self._ask("search_hybrid", arguments, deadline, False)
+        found = _merged("search_hybrid", answers, arguments)
+        _warn_of_cut(found)
+        both = [(one.ranking.rows[0], cast("list[Hit]", one.items[0])) for one in found]
+        return fuse_hits(both, method, weights, rank_constant, page)
+
+    def search_fused(
+        self,
+        queries: Iterable[QueryLike],
+        k: int = 10,
+        filter: FilterSpec | None = None,
+        *,
+        fetch_k: int = 100,
+        weights: Sequence[float] | None = None,
+        rank_constant: int = 60,
+        offset: int = 0,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
+        deadline: float = DEADLINE,
+    ) -> list[Hit]:
+        """Find the best k documents by their ranks in the searches for several queries.
+
+        Parameters
+        ----------
+        queries, k, filter, fetch_k, weights, rank_constant, offset, group, per_group, decay
+            As for ``BM25Index.search_fused``.
         deadline
             As for ``search``.
 
@@ -174,24 +208,15 @@ class RayIndex:
         ShardUnavailableError
             As ``search``.
         Exception
-            As ``BM25Index.search_hybrid``.
+            As ``BM25Index.search_fused``.
         """
-        check_fusion(method, weights, rank_constant)
-        first, last = _page(k, offset)
-        depth = max(last - first, check_count("fetch_k", fetch_k))
-        self._check_fields(filter, deadline)
-        arguments = (query, read_vector(vector, "vector"), depth, filter)
-        answers = self._ask("search_hybrid", arguments, deadline, False)
-        found = _merged("search_hybrid", answers, arguments)
-        _warn_of_cut(found)
-        both = [one.items[0] for one in found]
-        rankings = [[(hit.id, hit.score) for hit in hits] for hits in both]
-        hits = {hit.id: hit for hits in both for hit in hits}
-        fused = []
-        for id, score in fuse(rankings, method, weights, last, rank_constant)[first:]:
-            hits[id].score = score
-            fused.append(hits[id])
-        return fused
+        batch = list(check_sequence("queries", queries, "queries"))
+        check_fusion("rrf", weights, rank_constant, len(batch))
+        page = read_page(k, offset, group, per_group, decay)
+        depth = max(page.k, check_count("fetch_k", fetch_k))
+        found = self.search_batch(batch, depth, filter, deadline=deadline)
+        each = list(zip(found.rows, found.hits(), strict=True))
+        return fuse_hits(each, "rrf", weights, rank_constant, page)
 
     def _search(
         self,
@@ -204,25 +229,28 @@ class RayIndex:
         contents: bool,
         deadline: float,
         partial: bool,
-        *shaping: object,
+        group: str | None,
+        per_group: int,
+        decay: DecayLike | None,
     ) -> RayBatch:
-        first, last = _page(k, offset)
-        arguments = (queries, last, filter, min_score, contents, *shaping)
+        page = read_page(k, offset, group, per_group, decay)
         check_flag("partial", partial)
         self._check_fields(filter, deadline)
-        answers = self._ask(operation, arguments, deadline, partial)
-        merged = _merged(operation, answers, arguments)
-        _warn_of_cut([merged])
-        rows, scores, counts = merged.ranking
-        return RayBatch(
-            rows[:, first:],
-            scores[:, first:],
-            np.maximum(counts - first, 0),
-            answers.commit,
-            answers.missing,
-            merged.cut,
-            [items[first:] for items in merged.items],
-        )
+
+        def best(
+            queries: list[Any], page: Page, filter: FilterSpec | None, deadline: float
+        ) -> tuple[Answers, Found]:
+            arguments = (queries, page.depth, filter, min_score, contents, page.shaping)
+            answers = self._ask(operation, arguments, deadline, partial)
+            return answers, _merged(operation, answers, arguments)
+
+        if page.per_group > 1 and page.k:
+            answers, found = find_members(best, queries, page, filter, deadline)
+        else:
+            answers, found = best(queries, page, filter, deadline)
+            found = found.behind(page.offset)
+        _warn_of_cut([found])
+        return RayBatch(*found.ranking, answers.commit, answers.missing, found.cut, found.items)
 
     def explain(
         self,
@@ -239,13 +267,6 @@ class RayIndex:
         ----------
         query, id, filter, decay, deadline
             As for ``search``; the document.
-
-        Raises
-        ------
-        DocumentNotFoundError
-            If there is no such document, or the filter rejects it.
-        ShardUnavailableError
-            As ``search``.
         """
         started = None if decay is None else read_decay(decay)
         arguments = (query, check_id("id", id), filter, started)
@@ -271,11 +292,6 @@ class RayIndex:
         ----------
         ids, filter, deadline
             As for ``BM25Index.get`` and ``search``.
-
-        Raises
-        ------
-        ShardUnavailableError
-            As ``search``.
         """
         wanted = check_ids(ids)
         arguments = (wanted, filter)
@@ -290,11 +306,6 @@ class RayIndex:
         ----------
         filter, deadline
             As for ``search``.
-
-        Raises
-        ------
-        ShardUnavailableError
-            As ``search``.
         """
         self._check_fields(filter, deadline)
         total = _merged("count", self._ask("count", (filter,), deadline, False), (filter,))
@@ -303,18 +314,45 @@ class RayIndex:
     def __len__(self) -> int:
         return self.count()
 
+    def restricted(self, filter: FilterSpec) -> Self:
+        """Return a view of the documents that pass a filter, as ``BM25Index.restricted`` does.
+
+        Actors restrict what they answer from, and evaluate the filter once in each commit; they
+        keep 64 views. Scores are those of ``search`` with the filter; rows count what passes.
+
+        Parameters
+        ----------
+        filter
+            As for ``BM25Index.restricted``.
+        """
+        parsed = check_restriction(filter, parse_filter(filter))
+        self._check_fields(parsed, DEADLINE)
+        view, outer = copy(self), self._within
+        both = parsed if outer is None else And((outer.filter, parsed))
+        view._within = Restriction(uuid4().hex, both)
+        return view
+
     @property
     def analyzer(self) -> Analyzer:
         """How texts and queries become terms."""
         if self._analyzer is None:
-            # Whoever serves any part knows it.
-            hosts = [host for part in self._parts for host in part]
-            answers = ask([hosts], "analyzer", (), DEADLINE, self._shards, self._avoided)
-            self._analyzer = _merged("analyzer", answers, ())
-            if self._analyzer is None:
-                reason = next(iter(answers.missing.values()))
-                raise ShardUnavailableError(f"no actor of {self._name!r} answered ({reason})")
+            self._analyzer = self._settings()[0]
         return self._analyzer
+
+    @property
+    def fields(self) -> dict[str, float] | None:
+        """The weight of each field; ``None`` if documents have no fields."""
+        return self._settings()[1]
+
+    def _settings(self) -> tuple[Analyzer, dict[str, float] | None]:
+        # Whoever serves any part knows them.
+        hosts = [host for part in self._parts for host in part]
+        answers = self._ask("settings", (), DEADLINE, True, [hosts])
+        settings = _merged("settings", answers, ())
+        if settings is None:
+            reason = next(iter(answers.missing.values()))
+            raise ShardUnavailableError(f"no actor of {self._name!r} answered ({reason})")
+        return cast("tuple[Analyzer, dict[str, float] | None]", settings)
 
     # --- the service -------------------------------------------------------------------
 
@@ -425,10 +463,16 @@ class RayIndex:
         check_demands(parsed.demands, lambda path: bool(fields([path])), lambda: fields(None))
 
     def _ask(
-        self, operation: str, arguments: tuple[Any, ...], deadline: float, partial: bool
+        self,
+        operation: str,
+        arguments: tuple[Any, ...],
+        deadline: float,
+        partial: bool,
+        parts: Sequence[Sequence[Any]] | None = None,
     ) -> Answers:
         seconds = check_real("deadline", deadline, 0.0, TIMEOUT_MAX)
-        answers = ask(self._parts, operation, arguments, seconds, self._shards, self._avoided)
+        known = (self._shards, self._avoided, self._within)
+        answers = ask(parts or self._parts, operation, arguments, seconds, *known)
         self._shards = answers.shards
         if answers.missing and not partial:
             numbers = sorted(answers.missing)
@@ -444,17 +488,6 @@ class RayIndex:
     def __repr__(self) -> str:
         replicas = max(map(len, self._parts))
         return f"RayIndex({self._name!r}, {len(self._parts)} parts, {replicas} replicas)"
-
-
-def _page(k: int, offset: int) -> tuple[int, int]:
-    """Return the ranks, from 0, of the first match wanted and of the first one not wanted."""
-    wanted, first = check_count("k", k), check_count("offset", offset)
-    return first, first + wanted if wanted else 0
-
-
-def _shaping(group: str | None, decay: DecayLike | None) -> tuple[str | None, Decay | Prior | None]:
-    """Return what shapes a ranking, with one present for all shards."""
-    return group, None if decay is None else read_decay(decay)
 
 
 def _merged(operation: str, answers: Answers, arguments: tuple[Any, ...]) -> Any:

@@ -9,13 +9,17 @@ from typing import Any, NamedTuple
 from bm25rag.analysis import Tokenizer
 from bm25rag.distributed.operations import OPERATIONS
 from bm25rag.errors import CorruptIndexError, NotAnIndexError, StorageError
+from bm25rag.filters import Filter
+from bm25rag.index import BM25Index
 from bm25rag.sharded.building import even_edges
 from bm25rag.sharded.manifest import read_sharded
 from bm25rag.shards import OpenShard, open_shard
 
-__all__ = ["Answer", "Host", "HostState"]
+__all__ = ["Answer", "Host", "HostState", "Restriction"]
 
 _RETRIES = 20
+# How many restricted views of a shard are kept.
+_VIEWS = 64
 
 
 class HostState(NamedTuple):
@@ -44,11 +48,41 @@ class Answer(NamedTuple):
     failed: dict[int, str]
 
 
+class Restriction(NamedTuple):
+    """What a view is restricted to; a key tells it from all others."""
+
+    key: str
+    filter: Filter
+
+
 class _Opened(NamedTuple):
     commit: int
     total: int
-    shards: list[OpenShard]
+    shards: list[_Shard]
     failed: dict[int, str]
+
+
+class _Shard:
+    """A shard, and its restricted views."""
+
+    def __init__(self, opened: OpenShard) -> None:
+        self.number, self.commit = opened.number, opened.commit
+        self._searcher, self._first_row = opened.searcher, opened.first_row
+        self._views: dict[str, BM25Index] = {}
+        self._lock = Lock()
+
+    def seen(self, within: Restriction | None) -> tuple[BM25Index, int]:
+        """Return the index of what a client sees of it, and its first row."""
+        if within is None:
+            return self._searcher, self._first_row
+        with self._lock:
+            view = self._views.pop(within.key, None)
+            if view is None:
+                view = self._searcher.restricted(within.filter)
+            self._views[within.key] = view  # now the last
+            if len(self._views) > _VIEWS:
+                del self._views[next(iter(self._views))]
+        return view, 0
 
 
 class Host:
@@ -106,7 +140,13 @@ class Host:
                 opened = self._opened = self._open()
         return HostState(opened.commit, opened.failed)
 
-    def answer(self, operation: str, arguments: tuple[Any, ...], commit: int) -> Answer:
+    def answer(
+        self,
+        operation: str,
+        arguments: tuple[Any, ...],
+        commit: int,
+        within: Restriction | None = None,
+    ) -> Answer:
         """Answer a call from a commit that is at least as new as the one named.
 
         Parameters
@@ -117,6 +157,8 @@ class Host:
             What it is called with.
         commit
             The least number of the commit.
+        within
+            What the client is restricted to, if it is.
 
         Raises
         ------
@@ -130,9 +172,8 @@ class Host:
         values, failed = {}, dict(opened.failed)
         for shard in opened.shards:
             try:
-                values[shard.number] = called.answer(
-                    shard.searcher, shard.first_row, self._threads, *arguments
-                )
+                seen = shard.seen(within)
+                values[shard.number] = called.answer(*seen, self._threads, *arguments)
             except StorageError as error:
                 failed[shard.number] = str(error)
         merged = called.merge([*values.values()], *arguments)
@@ -153,11 +194,11 @@ class Host:
             manifest = read_sharded(self._folder)
             count = len(manifest.shards)
             edges = even_edges(count, self._parts)
-            shards: list[OpenShard] = []
+            shards: list[_Shard] = []
             failed: dict[int, str] = {}
             for number in range(edges[self._part], edges[self._part + 1]):
                 try:
-                    shards.append(open_shard(self._folder, number, **self._options))
+                    shards.append(_Shard(open_shard(self._folder, number, **self._options)))
                 except (CorruptIndexError, NotAnIndexError) as error:
                     failed[number] = str(error)
             # A writer may have committed in between: read again.

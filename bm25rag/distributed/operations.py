@@ -6,12 +6,15 @@ and the client those of the servers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import accumulate
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from bm25rag.analysis import Analyzer
+from bm25rag.common.arrays import Int64
 from bm25rag.common.sparse import Vector
 from bm25rag.decay import DecayLike
 from bm25rag.documents import Document, Hit
@@ -22,26 +25,51 @@ from bm25rag.kernels.records import Matches
 from bm25rag.search.explain import Explanation
 from bm25rag.search.finding import check_wanted, find_both
 from bm25rag.search.known_fields import fields_of, has_field
-from bm25rag.search.queries import QueryLike, terms_of
+from bm25rag.search.query_terms import QueryLike, terms_of
 from bm25rag.search.results import BatchResult, batch_result
-from bm25rag.search.shaping import group_of
+from bm25rag.search.shaping import group_key, group_value
 from bm25rag.shards import Ranking, merge_rankings
 from bm25rag.vectors import vector_terms
 
 __all__ = ["OPERATIONS", "Found", "Operation"]
 
 
+_T = TypeVar("_T")
+_UNSHAPED: Mapping[str, Any] = {"group": None, "per_group": 1, "decay": None}
+Match: TypeAlias = tuple[float, int, Any, Any]
+"""The score and row of a match, what is sent of it, and the value by which it is grouped."""
+
+
 class Found(NamedTuple):
     """The best matches of a batch: rows in the whole index, and the hits or only ids of each.
 
-    ``cut`` is as in ``BatchResult``. ``groups`` has a key of each match's group, ``None`` if it is
-    the only one, in a search of such.
+    ``cut`` is as in ``BatchResult``. ``groups`` has the value by which each match is grouped.
     """
 
     ranking: Ranking
     items: Sequence[list[Hit]] | Sequence[list[str]]
     cut: list[int]
-    groups: Sequence[list[str | None]] | None = None
+    # In a restricted view, whose rows begin at 0 in each shard: how many documents pass.
+    passing: int | None = None
+    groups: Sequence[list[Any]] | None = None
+
+    def matches(self, number: int) -> list[Match]:
+        """Return the matches of a query in a search of groups."""
+        scores, rows = self.ranking.scores[number].tolist(), self.ranking.rows[number].tolist()
+        groups = () if self.groups is None else self.groups[number]
+        return list(zip(scores, rows, self.items[number], groups, strict=False))
+
+    def shifted(self, first_row: int) -> Found:
+        """Return it with its rows in the whole index."""
+        rows = _shifted(self.ranking.rows, first_row)
+        return self._replace(ranking=self.ranking._replace(rows=rows), passing=None)
+
+    def behind(self, offset: int) -> Found:
+        """Return what is behind the best matches of each query."""
+        rows, scores, counts = self.ranking
+        ranking = Ranking(rows[:, offset:], scores[:, offset:], np.maximum(counts - offset, 0))
+        items: Any = [items[offset:] for items in self.items]
+        return self._replace(ranking=ranking, items=items)
 
 
 class Operation(NamedTuple):
@@ -65,37 +93,30 @@ def _search(
     filter: FilterSpec | None,
     min_score: float | None,
     contents: bool,
-    group: str | None = None,
-    decay: DecayLike | None = None,
+    shaping: Mapping[str, Any] = _UNSHAPED,
+    *,
+    by_vectors: bool = False,
 ) -> Found:
-    batch = shard.search_batch(
-        queries, k, filter, min_score=min_score, threads=threads, group=group, decay=decay
+    searched: Any = shard.vectors if by_vectors else shard
+    batch = searched.search_batch(
+        queries, k, filter, min_score=min_score, threads=threads, **shaping
     )
-    found = _found(batch, first_row, contents)
-    if group is None:
+    found = _found(shard, batch, first_row, contents)
+    if (group := shaping["group"]) is None:
         return found
-    groups = [[group_of(hit, group) for hit in row] for row in batch.hits()]
+    groups = [[group_value(hit, group) for hit in row] for row in batch.hits()]
     return found._replace(groups=groups)
 
 
-def _search_vectors(
-    shard: BM25Index,
-    first_row: int,
-    threads: int,
-    vectors: Sequence[Any],
-    k: int,
-    filter: FilterSpec | None,
-    min_score: float | None,
-    contents: bool,
-) -> Found:
-    batch = shard.vectors.search_batch(vectors, k, filter, min_score=min_score, threads=threads)
-    return _found(batch, first_row, contents)
+def _found(shard: BM25Index, batch: BatchResult, first_row: int, contents: bool) -> Found:
+    ranking = Ranking(_shifted(batch.rows, first_row), batch.scores, batch.counts)
+    items = batch.hits() if contents else batch.ids()
+    passing = len(shard) if shard._snapshot.is_restricted else None
+    return Found(ranking, items, batch.cut, passing)
 
 
-def _found(batch: BatchResult, first_row: int, contents: bool) -> Found:
-    rows = np.where(batch.rows < 0, -1, batch.rows + first_row)
-    ranking = Ranking(rows, batch.scores, batch.counts)
-    return Found(ranking, batch.hits() if contents else batch.ids(), batch.cut)
+def _shifted(rows: Int64, by: int) -> Int64:
+    return np.where(rows < 0, -1, rows + by)
 
 
 def _read_hits(answer: Found) -> None:
@@ -105,9 +126,23 @@ def _read_hits(answer: Found) -> None:
                 hit.__reduce__()  # reads text, metadata and payload, as sending it does
 
 
-def _merge_found(answers: Sequence[Found], queries: Sequence[object], k: int, *_: object) -> Found:
+def _merge_found(
+    answers: Sequence[Found],
+    queries: Sequence[object],
+    k: int,
+    filter: FilterSpec | None = None,
+    min_score: float | None = None,
+    contents: bool = True,
+    shaping: Mapping[str, Any] = _UNSHAPED,
+) -> Found:
     if len(answers) == 1:
         return answers[0]
+    if answers and answers[0].passing is not None:
+        passing = [one.passing or 0 for one in answers]
+        first_rows = accumulate(passing[:-1], initial=0)
+        numbered = [one.shifted(first) for one, first in zip(answers, first_rows, strict=True)]
+        merged = _merge_found(numbered, queries, k, filter, min_score, contents, shaping)
+        return merged._replace(passing=sum(passing))
     if not answers:
         empty = np.empty((len(queries), 0))
         counts = np.zeros(len(queries), np.int64)
@@ -115,7 +150,7 @@ def _merge_found(answers: Sequence[Found], queries: Sequence[object], k: int, *_
         return Found(Ranking(empty.astype(np.int64), empty, counts), none, [])
     cut = sorted({number for one in answers for number in one.cut})
     if answers[0].groups is not None:
-        return _merge_groups(answers, k, cut)
+        return _merge_groups(answers, k, shaping["per_group"], cut)
     ranking = merge_rankings([one.ranking for one in answers], [0] * len(answers), k)
     items = []
     for number, count in enumerate(ranking.counts.tolist()):
@@ -130,41 +165,46 @@ def _merge_found(answers: Sequence[Found], queries: Sequence[object], k: int, *_
     return Found(ranking, items, cut)
 
 
-def _merge_groups(answers: Sequence[Found], k: int, cut: list[int]) -> Found:
+def _merge_groups(answers: Sequence[Found], k: int, per_group: int, cut: list[int]) -> Found:
     """Merge the best of each group: the group may have a better one in another shard."""
-    queries = len(answers[0].items)
-    width = min(k, sum(one.ranking.rows.shape[1] for one in answers))
-    rows, scores = np.full((queries, width), -1), np.full((queries, width), -np.inf)
-    counts = np.zeros(queries, np.int64)
-    items: list[list[Any]] = []
-    groups: list[list[str | None]] = []
-    for number in range(queries):
-        found = [
-            match
-            for one in answers
-            for match in zip(
-                one.ranking.scores[number].tolist(),
-                one.ranking.rows[number].tolist(),
-                one.items[number],
-                (one.groups or ())[number],
-                strict=False,  # unused cells have no items
-            )
-        ]
+    chosen = []
+    for number in range(len(answers[0].items)):
+        found = [match for one in answers for match in one.matches(number)]
         # As in ``merge_rankings``: of equal scores, the earlier shard's first.
         found.sort(key=lambda match: -match[0])
-        seen: set[str] = set()
-        chosen: list[Any] = []
-        for match in found:
-            if (key := match[3]) is None or key not in seen:
-                chosen.append(match)
-                seen.add(key or "")
-        del chosen[k:]
-        counts[number] = len(chosen)
-        scores[number, : len(chosen)] = [match[0] for match in chosen]
-        rows[number, : len(chosen)] = [match[1] for match in chosen]
-        items.append([match[2] for match in chosen])
-        groups.append([match[3] for match in chosen])
-    return Found(Ranking(rows.astype(np.int64), scores, counts), items, cut, groups)
+        chosen.append(best_of_groups(found, [match[3] for match in found], k, per_group))
+    return found_of(chosen, cut)
+
+
+def best_of_groups(
+    matches: Sequence[_T], values: Iterable[Any], k: int, per_group: int, offset: int = 0
+) -> list[_T]:
+    """Return up to ``per_group`` matches of each of the best k groups behind ``offset``.
+
+    ``values`` are those by which the matches, best first, are grouped.
+    """
+    keys = [group_key(value) or number for number, value in enumerate(values)]
+    sizes: dict[str | int, int] = dict.fromkeys(list(dict.fromkeys(keys))[offset : offset + k], 0)
+    chosen = []
+    for match, key in zip(matches, keys, strict=True):
+        if sizes.get(key, per_group) < per_group:
+            chosen.append(match)
+            sizes[key] += 1
+    return chosen
+
+
+def found_of(matches: Sequence[Sequence[Match]], cut: list[int]) -> Found:
+    """Return the matches of each query, best first."""
+    width = max(map(len, matches), default=0)
+    rows = np.full((len(matches), width), -1, np.int64)
+    scores = np.full((len(matches), width), -np.inf)
+    for number, row in enumerate(matches):
+        scores[number, : len(row)] = [match[0] for match in row]
+        rows[number, : len(row)] = [match[1] for match in row]
+    counts = np.array([len(row) for row in matches], np.int64)
+    items: Any = [[match[2] for match in row] for row in matches]
+    groups = [[match[3] for match in row] for row in matches]
+    return Found(Ranking(rows, scores, counts), items, cut, groups=groups)
 
 
 def _search_hybrid(
@@ -184,7 +224,8 @@ def _search_hybrid(
         Matches(np.array([rows], np.int64), np.array([scores], np.float64), np.array([len(rows)]))
         for rows, scores in both
     ]
-    return [_found(batch_result(snapshot, one, [terms]), first_row, True) for one in each]
+    batches = [batch_result(snapshot, one, [terms], wanted) for one in each]
+    return [_found(shard, batch, first_row, True) for batch in batches]
 
 
 def _read_both(answers: Iterable[Found]) -> None:
@@ -249,8 +290,10 @@ def _merge_fields(answers: Iterable[set[tuple[str, ...]]], *_: object) -> set[tu
     return set().union(*answers)
 
 
-def _analyzer(shard: BM25Index, first_row: int, threads: int) -> Analyzer:
-    return shard.analyzer
+def _settings(
+    shard: BM25Index, first_row: int, threads: int
+) -> tuple[Analyzer, dict[str, float] | None]:
+    return shard.analyzer, shard.fields
 
 
 def _first(answers: Iterable[Any], *_: object) -> Any:
@@ -259,11 +302,11 @@ def _first(answers: Iterable[Any], *_: object) -> Any:
 
 OPERATIONS = {
     "search": Operation(_search, _merge_found, _read_hits),
-    "search_vectors": Operation(_search_vectors, _merge_found, _read_hits),
+    "search_vectors": Operation(partial(_search, by_vectors=True), _merge_found, _read_hits),
     "search_hybrid": Operation(_search_hybrid, _merge_hybrid, _read_both),
     "get": Operation(_get, _merge_got),
     "count": Operation(_count, _merge_counts),
     "explain": Operation(_explain, _first),
     "fields": Operation(_fields, _merge_fields),
-    "analyzer": Operation(_analyzer, _first),
+    "settings": Operation(_settings, _first),
 }

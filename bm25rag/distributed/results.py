@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from operator import itemgetter
+from typing import Any, NamedTuple, cast
 
 from bm25rag.common.arrays import Float64, Int64
+from bm25rag.common.checks import check_count
+from bm25rag.decay import Decay, DecayLike, Prior, multiplied, multiplier_of, read_decay
+from bm25rag.distributed.operations import best_of_groups
 from bm25rag.documents import Hit
+from bm25rag.fusion import FusionMethod, fuse
+from bm25rag.search.shaping import check_group, group_value
 
-__all__ = ["RayBatch"]
+__all__ = ["Page", "RayBatch", "fuse_hits", "read_page"]
 
 
 @dataclass(eq=False)
@@ -59,3 +65,62 @@ class RayBatch:
     def __repr__(self) -> str:
         queries, width = self.rows.shape
         return f"RayBatch({queries} queries, up to {width} matches each)"
+
+
+class Page(NamedTuple):
+    """What is wanted of a ranking, as for ``BM25Index.search``, checked."""
+
+    k: int
+    offset: int
+    group: str | None
+    per_group: int
+    decay: Decay | Prior | None
+
+    @property
+    def depth(self) -> int:
+        """How many must be found, with those that are left out."""
+        return self.k + self.offset if self.k else 0
+
+    @property
+    def shaping(self) -> dict[str, Any]:
+        """The arguments of a shard's search that shape a ranking."""
+        return {"group": self.group, "per_group": self.per_group, "decay": self.decay}
+
+
+def read_page(
+    k: int, offset: int, group: str | None, per_group: int, decay: DecayLike | None
+) -> Page:
+    """Check what is wanted of a ranking; one present is for all shards."""
+    check_group(group, per_group)
+    started = None if decay is None else read_decay(decay)
+    return Page(check_count("k", k), check_count("offset", offset), group, per_group, started)
+
+
+def fuse_hits(
+    found: Sequence[tuple[Int64, list[Hit]]],
+    method: FusionMethod,
+    weights: Sequence[float] | None,
+    rank_constant: int,
+    page: Page,
+) -> list[Hit]:
+    """Return what is wanted of several searches, rows and hits, with fused scores."""
+    rankings = [[(hit.id, hit.score) for hit in hits] for _, hits in found]
+    known = {
+        hit.id: (row, hit)
+        for rows, hits in found
+        for row, hit in zip(rows.tolist(), hits, strict=False)  # unused cells have no hits
+    }
+    fused = []
+    for id, score in fuse(rankings, method, weights, None, rank_constant):
+        row, hit = known[id]
+        if page.decay is not None:
+            score = multiplied(score, multiplier_of(page.decay, hit.metadata))
+        hit.score = score
+        fused.append((-score, row, hit))
+    if page.decay is not None:
+        fused.sort(key=itemgetter(0, 1))
+    values = [None if page.group is None else group_value(hit, page.group) for *_, hit in fused]
+    chosen = best_of_groups(fused, values, page.k, page.per_group, page.offset)
+    if page.per_group > 1:
+        chosen.sort(key=itemgetter(0, 1))
+    return [hit for *_, hit in chosen]

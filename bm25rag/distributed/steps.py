@@ -336,7 +336,7 @@ def check_unique(plan: Plan, receipts: Sequence[Receipt], merged: Sequence[Merge
         for number, receipt in enumerate(receipts):
             shard = BM25Index.open(
                 built_folder(plan.folder, number, receipt),
-                tokenizer=plan.empty.analyzer.tokenizer,
+                tokenizer=plan.empty.analyzer.any_tokenizer,
             )
             place = shard._snapshot.find(id)
             if place is not None:

@@ -13,6 +13,7 @@ from bm25rag.documents import Hit
 from bm25rag.vectors import vector_terms, vector_terms_each
 
 if TYPE_CHECKING:
+    from bm25rag.decay import DecayLike
     from bm25rag.filters import FilterSpec
 
 __all__ = ["RayVectors"]
@@ -20,6 +21,8 @@ __all__ = ["RayVectors"]
 
 class RayVectors:
     """The sparse vectors of a served index, as ``RayIndex.vectors`` returns them.
+
+    Its methods raise what those of ``Vectors`` and ``RayIndex`` do.
 
     Parameters
     ----------
@@ -38,6 +41,9 @@ class RayVectors:
         *,
         min_score: float | None = None,
         offset: int = 0,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
         deadline: float = DEADLINE,
     ) -> list[Hit]:
         """Find the best k documents whose vectors have a term of the query's.
@@ -46,15 +52,10 @@ class RayVectors:
         ----------
         vector
             As for ``Vectors.search``.
-        k, filter, min_score, offset, deadline
+        k, filter, min_score, offset, group, per_group, decay, deadline
             As for ``RayIndex.search``.
-
-        Raises
-        ------
-        Exception
-            As ``Vectors.search`` and ``RayIndex.search``.
         """
-        limits = (k, filter, min_score, offset, True, deadline, False)
+        limits = (k, filter, min_score, offset, True, deadline, False, group, per_group, decay)
         return self._search([vector_terms(vector)], *limits).hits()[0]
 
     def search_batch(
@@ -65,6 +66,9 @@ class RayVectors:
         *,
         min_score: float | None = None,
         offset: int = 0,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
         contents: bool = True,
         deadline: float = DEADLINE,
         partial: bool = False,
@@ -75,14 +79,10 @@ class RayVectors:
         ----------
         vectors
             As for ``Vectors.search_batch``.
-        k, filter, min_score, offset, contents, deadline, partial
+        k, filter, min_score, offset, group, per_group, decay, contents, deadline, partial
             As for ``RayIndex.search_batch``.
-
-        Raises
-        ------
-        Exception
-            As ``search``.
         """
         batch = vector_terms_each(vectors)
         check_flag("contents", contents)
-        return self._search(batch, k, filter, min_score, offset, contents, deadline, partial)
+        limits = (k, filter, min_score, offset, contents, deadline, partial)
+        return self._search(batch, *limits, group, per_group, decay)

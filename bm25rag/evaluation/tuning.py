@@ -157,7 +157,8 @@ def tune(
         Values to try; a variant without k1 or b is tried without them.
     analyzers
         Analyzers to try besides that of the index; ``other_analyzers`` makes some. For each, the
-        documents are reindexed in memory from their stored texts.
+        documents are reindexed in memory from their stored texts, unless only the weights of
+        further analyses differ, as in ``index.analyzer.weighing([0.2])``.
     fields
         Weights of fields to try besides those of the index, as in ``BM25Index.tune``.
     folds
@@ -215,7 +216,7 @@ def other_analyzers(analyzer: Analyzer) -> list[Analyzer]:
     ValueError
         If it has a custom tokenizer, which has no variations.
     """
-    if analyzer.tokenizer is not None:
+    if analyzer.any_tokenizer is not None:
         raise ValueError("an analyzer with a tokenizer has no stop words or stemmer to leave out")
     settings = analyzer.to_dict()
     changes: list[dict[str, Any]] = [
@@ -272,7 +273,12 @@ def _evaluate_all(
 
 
 def _analyzed(index: BM25Index, analyzer: Analyzer) -> BM25Index:
-    return index if index.analyzer == analyzer else index.reanalyze(analyzer)
+    own, weights = index.analyzer, [weight for _, weight in analyzer.also]
+    if own == analyzer:
+        return index
+    if len(weights) == len(own.also) and own.weighing(weights) == analyzer:
+        return index.tune(also=weights)
+    return index.reanalyze(analyzer)
 
 
 def _under(index: BM25Index, settings: Settings) -> BM25Index:

@@ -51,7 +51,7 @@ from bm25rag.kernels.records import (
 )
 
 if TYPE_CHECKING:
-    from bm25rag.kernels.scanner import FoldArrays, Scanner
+    from bm25rag.kernels.scanner_interface import FoldArrays, Scanner
 
 # The longest word whose terms are remembered: no language has longer ones.
 LONGEST_WORD = 100

@@ -6,8 +6,8 @@ import cython
 import numpy as np
 
 from bm25rag.common.pages import empty_apart
+from bm25rag.kernels.lookup import crc_table
 from bm25rag.kernels.memory import empty, view
-from bm25rag.kernels.reading import crc_table
 
 Numbers = cython.fused_type(cython.ushort, cython.uint)
 Small = cython.fused_type(cython.uchar, cython.uint)

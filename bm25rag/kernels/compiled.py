@@ -25,14 +25,14 @@ from bm25rag.kernels.records import (
 )
 
 if TYPE_CHECKING:
-    from bm25rag.kernels.scanner import FoldArrays, Scanner
+    from bm25rag.kernels.scanner_interface import FoldArrays, Scanner
 
 find("shared")  # which all import
 load("selecting")  # which others import
 scratch = load("scratch")
-for _name in ("collecting", "planning", "exact", "coarse", "filtered", "reading"):
+for _name in ("collecting", "planning", "exact", "coarse", "filtered", "lookup"):
     load(_name)  # which `searching` imports
-reading, searching, strings = load("reading"), load("searching"), load("strings")
+analyzing, lookup, searching = load("analyzing"), load("lookup"), load("searching")
 for _name in WRITING:
     find(_name)  # or a build would be the first to miss it
 
@@ -77,7 +77,7 @@ class CompiledBackend(Backend):
     def _find_wrong(
         self, documents: UInt16, starts: Int64, block_size: int, size: int
     ) -> str | None:
-        wrong: str | None = reading.find_wrong(documents, starts, block_size, size)
+        wrong: str | None = lookup.find_wrong(documents, starts, block_size, size)
         return wrong
 
     def _find_words(
@@ -93,7 +93,7 @@ class CompiledBackend(Backend):
     def find_ascii_words(self, text: str) -> list[str] | None:
         """Find the words of a text in ASCII; see ``Backend``."""
         require(text.isascii(), "the text is not ASCII")
-        found: list[str] = strings.find_ascii_words(text)
+        found: list[str] = analyzing.find_ascii_words(text)
         return found
 
     def analyze_text(
@@ -108,7 +108,7 @@ class CompiledBackend(Backend):
     ) -> list[str] | None:
         """Return the terms of a text in ASCII; see ``Backend``."""
         require(text.isascii(), "the text is not ASCII")
-        terms: list[str] = strings.analyze_text(
+        terms: list[str] = analyzing.analyze_text(
             text, known, unwanted, stemmer, analyze, runs, letters
         )
         return terms
@@ -124,7 +124,7 @@ class CompiledBackend(Backend):
         letters: Callable[[str], str] | None = None,
     ) -> list[str]:
         """Return the terms of words, one after another; see ``Backend``."""
-        terms: list[str] = strings.analyze_words(
+        terms: list[str] = analyzing.analyze_words(
             words, known, unwanted, stemmer, analyze, runs, letters
         )
         return terms
@@ -142,7 +142,7 @@ class CompiledBackend(Backend):
         letters: Callable[[str], str] | None = None,
     ) -> list[list[str]]:
         how = known, unwanted, stemmer, analyze, runs, letters
-        terms: list[list[str]] = strings.analyze_texts(words, tokens, counts, *how)
+        terms: list[list[str]] = analyzing.analyze_texts(words, tokens, counts, *how)
         return terms
 
     def _number_terms(
@@ -157,13 +157,13 @@ class CompiledBackend(Backend):
         return found
 
     def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str] | None:
-        found: list[str] | None = reading.decode(_prepare_strings(arrays), numbers)
+        found: list[str] | None = lookup.decode(_prepare_strings(arrays), numbers)
         return found
 
     def _unpack(
         self, pieces: UInt64, numbers: UInt16, starts: Int64, stops: Int64
     ) -> tuple[UInt8, Int64] | None:
-        found: tuple[UInt8, Int64] | None = reading.unpack(pieces, numbers, starts, stops)
+        found: tuple[UInt8, Int64] | None = lookup.unpack(pieces, numbers, starts, stops)
         return found
 
     def _find_pieces(self, data: UInt8, offsets: Int64, often: int) -> Pieces | None:
@@ -205,13 +205,13 @@ class CompiledBackend(Backend):
 
 def _prepare_strings(arrays: StringArrays) -> Any:
     if arrays.prepared is None:
-        arrays.prepared = reading.prepare_strings(arrays)
+        arrays.prepared = lookup.prepare_strings(arrays)
     return arrays.prepared
 
 
 def _prepare_postings(arrays: PostingsArrays) -> Any:
     if arrays.prepared is None:
-        arrays.prepared = reading.prepare_postings(arrays, _prepare_strings(arrays.terms))
+        arrays.prepared = lookup.prepare_postings(arrays, _prepare_strings(arrays.terms))
     return arrays.prepared
 
 

@@ -438,9 +438,7 @@ def rank(segment: Segment, plan: Plan, query: Query, scratch: Scratch) -> cython
         enter_block(segment, query, scratch, block)
         while scratch.base < scratch.in_block:
             if query.prune:
-                # Without one of the essential terms, a document does not exceed the floor.
-                while essential > 0 and query.rest[essential - 1] + query.shift <= scratch.floor:
-                    essential -= 1
+                essential = _essential(query, scratch, essential)
                 if essential == 0:
                     sift(scratch, scratch.floor)
                     return
@@ -449,31 +447,86 @@ def rank(segment: Segment, plan: Plan, query: Query, scratch: Scratch) -> cython
             scratch.end = min(scratch.base + window, scratch.in_block)
             least = least_sum(scratch.floor, query.shift)
             walked_least = max(least - query.rest[walked], 0.0)
-            if segment.is_narrow:
-                waiting = _walk(
-                    segment, segment.narrow, query, scratch, walked, walked_least, full, rarely
-                )
-            else:
-                waiting = _walk(
-                    segment, segment.wide, query, scratch, walked, walked_least, full, rarely
-                )
+            waiting = _walk_window(segment, query, scratch, walked, walked_least, full, rarely)
             postings = _postings_walked(scratch, walked)
-            if plan.allowed.shape[0]:
-                _mask(plan, scratch, waiting, full)
-            waiting = _take_out(plan, query, scratch, walked, waiting, walked_least, full)
-            if walked_least > 0.0 and not full:
-                _clear_walked(segment, scratch, walked, postings)
+            waiting = _empty_window(
+                segment, plan, query, scratch, walked, waiting, walked_least, full, postings
+            )
             rarely = waiting * _RARELY < postings
             full = postings >= _FULL * (scratch.end - scratch.base)
             scratch.waited[walked] = waiting
             waiting = look_up(segment, query, scratch, walked, least, waiting)
-            collect(scratch, waiting, plan.k, query.shift, 0.0)
-            if not has_room(scratch, 0.0):
-                keep_best(scratch, plan.k)
-                scratch.floor = max(scratch.floor, scratch.scores[plan.k - 1])
+            _collect(plan, query, scratch, waiting)
             scratch.base = scratch.end
             window = min(2 * window, widest)
     sift(scratch, scratch.floor)
+
+
+# Terms come by bound descending: what is below the floor with the first terms stays below it.
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _essential(query: Query, scratch: Scratch, essential: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Return how many terms are essential: without one, a document does not exceed the floor."""
+    while essential > 0 and query.rest[essential - 1] + query.shift <= scratch.floor:
+        essential -= 1
+    return essential
+
+
+# Sums, which were 0, are then those of the window's documents by the terms that were walked.
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _walk_window(
+    segment: Segment,
+    query: Query,
+    scratch: Scratch,
+    walked: cython.Py_ssize_t,
+    least: cython.double,
+    full: cython.bint,
+    rarely: cython.bint,
+) -> cython.Py_ssize_t:
+    """Walk the first terms in a window; return how many places are listed."""
+    if segment.is_narrow:
+        return _walk(segment, segment.narrow, query, scratch, walked, least, full, rarely)
+    return _walk(segment, segment.wide, query, scratch, walked, least, full, rarely)
+
+
+# All sums are 0 again; those of documents that may be among the best wait.
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _empty_window(
+    segment: Segment,
+    plan: Plan,
+    query: Query,
+    scratch: Scratch,
+    walked: cython.Py_ssize_t,
+    listed: cython.Py_ssize_t,
+    least: cython.double,
+    full: cython.bint,
+    postings: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Move the sums of documents that may be returned out; return how many wait."""
+    waiting: cython.Py_ssize_t
+    if plan.allowed.shape[0]:
+        _mask(plan, scratch, listed, full)
+    waiting = _take_out(plan, query, scratch, walked, listed, least, full)
+    if least > 0.0 and not full:
+        _clear_walked(segment, scratch, walked, postings)
+    return waiting
+
+
+# The best k so far are among what is collected, and there is room for a window more.
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _collect(plan: Plan, query: Query, scratch: Scratch, waiting: cython.Py_ssize_t) -> cython.void:
+    """Collect what waits, and raise the floor where the room is used up."""
+    collect(scratch, waiting, plan.k, query.shift, 0.0)
+    if not has_room(scratch, 0.0):
+        keep_best(scratch, plan.k)
+        scratch.floor = max(scratch.floor, scratch.scores[plan.k - 1])
 
 
 @cython.cfunc

@@ -1,9 +1,9 @@
 """Search where few documents may be returned, by these documents.
 
 In each window, a term's postings of documents that may be returned are found first: by looking at
-all of its postings, or, if it has very many more, by looking the documents up among them. If sums
-may be coarse, terms are added up by bound, and what is collected is then scored as defined; else in
-the order of the query, whatever their signs.
+all of its postings, or, if it has very many more, by looking the documents up among them. Terms
+are added up by bound, and what is collected is then scored as defined, or in the order of the
+query, whatever their signs.
 """
 
 from __future__ import annotations
@@ -326,12 +326,12 @@ def rank_filtered(
 ) -> cython.void:
     """Collect the best k above the floor, and some more; windows without a document are skipped.
 
-    If sums may be coarse, ``terms`` are those of the query by bound descending, and walked until
+    If added ``by_bound``, ``terms`` are those of the query by bound descending, and walked until
     those that are left can add so little that few documents must be looked up in them; what is
     collected is then scored as defined. Else they are the query. What sums in another order are
     off by is far less than ``slack``.
     """
-    slack: cython.double = terms.rest[0] * _OFF if query.coarse else 0.0
+    slack: cython.double = terms.rest[0] * _OFF if query.by_bound else 0.0
     walked: cython.Py_ssize_t = query.length
     first: cython.Py_ssize_t = max(_FIRST, plan.k * _FIRST_BY_K)
     at: cython.Py_ssize_t = 0
@@ -344,10 +344,10 @@ def rank_filtered(
             enter_block(segment, terms, scratch, plan.numbers[at] // segment.block_size)
         # Few at first, if then there is a floor, and terms need not be walked any more.
         wanted = _enter_window(
-            plan, scratch, at, scratch.width if at or not query.coarse else first
+            plan, scratch, at, scratch.width if at or not query.by_bound else first
         )
         least = least_sum(scratch.floor, query.shift) - slack
-        while query.coarse and walked > 0 and terms.rest[walked - 1] <= least * _LEFT:
+        while query.by_bound and walked > 0 and terms.rest[walked - 1] <= least * _LEFT:
             walked -= 1
         waiting = _add_up(segment, plan, terms, scratch, walked, wanted)
         if walked < query.length:
@@ -367,12 +367,12 @@ def rank_filtered(
         else:
             collect_signed(scratch, waiting, query.shift)
         if not has_room(scratch, slack):
-            if query.coarse:
+            if query.by_bound:
                 score_collected(segment, query, scratch)
             keep_best(scratch, plan.k)
             scratch.floor = max(scratch.floor, nextafter(scratch.scores[plan.k - 1], -_INFINITY))
         at += wanted
     sift(scratch, scratch.floor - slack)
-    if query.coarse:
+    if query.by_bound:
         score_collected(segment, query, scratch)
     sift(scratch, nextafter(scratch.floor, _INFINITY))

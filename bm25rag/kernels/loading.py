@@ -11,7 +11,7 @@ from types import ModuleType
 from bm25rag.kernels.memory import INTERPRETED
 
 # The kernels for writing, in this order: what another one imports comes first.
-WRITING = ("building", "signs", "bigrams", "words", "scanning", "packing")
+WRITING = ("building", "signs", "bigrams", "word_table", "scanning", "packing")
 _FOLDER = os.path.dirname(__file__)
 _CHECKOUT = os.path.dirname(os.path.dirname(_FOLDER))
 # Files that are copied together differ by less, in seconds, in whatever order.

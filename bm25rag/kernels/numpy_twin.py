@@ -35,7 +35,7 @@ from bm25rag.kernels.records import (
     TermArrays,
     TermNumbers,
 )
-from bm25rag.kernels.scanner import STOPPED
+from bm25rag.kernels.scanner_interface import STOPPED
 
 
 class NumpyBackend(Backend):

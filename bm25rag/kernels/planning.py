@@ -111,8 +111,8 @@ def _distinct(
 def choose_way(segment: Segment, plan: Plan, query: Query) -> cython.void:
     """Say of a query whether all parts are positive, and whether to look up or add coarsely.
 
-    Where few documents may be returned, terms are added by bound if there are at least 8 k such
-    documents, which ``coarse`` then says, and nothing is pruned.
+    Where few documents may be returned, these are looked at first, and all else is decided by
+    them: terms are added by bound if there are at least 8 k such documents.
 
     Looking terms up asks for enough postings of frequent terms, at least half of all, and for sums
     that are exact in any order: parts are float32, so their float64 sum is if it is less than
@@ -129,7 +129,7 @@ def choose_way(segment: Segment, plan: Plan, query: Query) -> cython.void:
     term: cython.Py_ssize_t
     count: cython.double
     least: cython.double
-    pays: cython.bint
+    ordinary: cython.bint
     for term in range(query.length):
         count = query.counts[term]
         total += segment.highest * query.idf[term] * count
@@ -143,25 +143,24 @@ def choose_way(segment: Segment, plan: Plan, query: Query) -> cython.void:
         if postings * _FREQUENT >= segment.size:
             frequent += postings
     query.positive = smallest > 0.0 and weighted > 0.0
-    if plan.few:
-        pays = plan.numbers.shape[0] >= plan.k * 8
-    else:
-        pays = (
-            segment.levels.shape[0] > 0
-            and segment.size > plan.window
-            and walked * _DENSE >= segment.size
-            and walked >= plan.k * query.length * plan.coarse
-        )
-    query.coarse = (
-        pays
-        and query.length <= _MOST_TERMS
+    ordinary = (
+        query.length <= _MOST_TERMS
         and smallest >= _NORMAL
         and weighted >= _NORMAL
         and abs(query.shift) <= total < _HUGE
     )
+    query.by_bound = ordinary and plan.filtered_first and plan.numbers.shape[0] >= plan.k * 8
+    query.coarse = (
+        ordinary
+        and not plan.filtered_first
+        and segment.levels.shape[0] > 0
+        and segment.size > plan.window
+        and walked * _DENSE >= segment.size
+        and walked >= plan.k * query.length * plan.coarse
+    )
     query.prune = (
         query.positive
-        and not plan.few
+        and not plan.filtered_first
         and not query.coarse
         and whole
         and total * _SLACK < smallest * 536870912.0

@@ -422,11 +422,13 @@ class SearchPlan:
         How many times fewer postings than documents are few.
     coarse
         Postings for each term and document wanted from which sums may be coarse at first.
-    few
-        How many times fewer documents than all may be returned if these few are looked at first.
+    filtered_first
+        How many times fewer documents than all may be returned if these are looked at first.
     """
 
-    __slots__ = ("allowed", "coarse", "few", "heavy", "k", "prepared", "sparse", "window")
+    __slots__ = (
+        "allowed", "coarse", "filtered_first", "heavy", "k", "prepared", "sparse", "window",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -436,11 +438,11 @@ class SearchPlan:
         heavy: int,
         sparse: int,
         coarse: int,
-        few: int,
+        filtered_first: int,
     ) -> None:
         self.k, self.allowed = k, allowed
         self.window, self.heavy, self.sparse = window, heavy, sparse
-        self.coarse, self.few = coarse, few
+        self.coarse, self.filtered_first = coarse, filtered_first
         # What a backend has made of this.
         self.prepared: Any = None
 

@@ -5,8 +5,8 @@ from bm25rag.kernels.fold_bits cimport (
     ASKED_SINGLE, CJK, CLUSTER, KIND, MARK, OTHER, PECULIAR, SIGN, SINGLE, SIZE, STOP, WORD,
 )
 from bm25rag.kernels.signs cimport class_of, is_inside
-from bm25rag.kernels.strings cimport mark_inside
-from bm25rag.kernels.words cimport Words, new_words, number_words
+from bm25rag.kernels.analyzing cimport mark_inside
+from bm25rag.kernels.word_table cimport Words, new_words, number_words
 
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL

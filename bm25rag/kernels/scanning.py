@@ -12,10 +12,11 @@ import numpy as np
 
 from bm25rag.kernels.bigrams import with_bigrams
 from bm25rag.kernels.memory import empty, view, zeros
-from bm25rag.kernels.scanner import PAGE, PECULIAR_TEXT
-from bm25rag.kernels.words import BEYOND, TOGETHER
+from bm25rag.kernels.scanner_interface import PAGE, PECULIAR_TEXT
+from bm25rag.kernels.word_table import BEYOND, TOGETHER
 
 if not cython.compiled:
+    from bm25rag.kernels.analyzing import mark_inside
     from bm25rag.kernels.fold_bits import (
         ASKED_SINGLE,
         CJK,
@@ -31,8 +32,7 @@ if not cython.compiled:
         WORD,
     )
     from bm25rag.kernels.signs import class_of, is_inside
-    from bm25rag.kernels.strings import mark_inside
-    from bm25rag.kernels.words import Words, new_words, number_words
+    from bm25rag.kernels.word_table import Words, new_words, number_words
 
 # Bytes between two looks at what begins and ends in them.
 BLOCK = 4096

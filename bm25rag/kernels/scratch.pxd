@@ -25,7 +25,7 @@ cdef class Plan:
     cdef Py_ssize_t heavy
     cdef Py_ssize_t sparse
     cdef Py_ssize_t coarse
-    cdef bint few
+    cdef bint filtered_first
     cdef bint most
     cdef const unsigned int[::1] numbers
 
@@ -39,6 +39,7 @@ cdef class Query:
     cdef bint positive
     cdef bint prune
     cdef bint coarse
+    cdef bint by_bound
 
 cdef class Scratch:
     cdef Py_ssize_t width

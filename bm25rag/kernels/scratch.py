@@ -55,9 +55,10 @@ class Terms:
 @cython.final
 @cython.cclass
 class Plan:
-    """``SearchPlan``; ``few`` says whether ``numbers`` are of the documents that are allowed.
+    """``SearchPlan``; ``filtered_first`` says whether documents that are allowed come first.
 
-    Then ``allowed`` may be empty. ``most`` says whether more than half are.
+    Then ``numbers`` has theirs, and ``allowed`` may be empty. ``most`` says whether more than half
+    are.
     """
 
 
@@ -68,7 +69,7 @@ class Query:
 
     ``rest[j]`` is what terms j and later can add together at most, if some may be looked up instead
     of walked: they come by bound descending then. ``rest[length]`` is always 0. ``positive``,
-    ``prune`` and ``coarse`` say how to look for the best; see ``planning``.
+    ``prune``, ``coarse`` and ``by_bound`` say how to look for the best; see ``planning``.
     """
 
 
@@ -138,10 +139,12 @@ def prepare_plan(plan):
     prepared = Plan()
     allowed = plan.allowed
     prepared.k = plan.k
-    prepared.few = allowed is not None and allowed.count * plan.few <= allowed.size
+    prepared.filtered_first = (
+        allowed is not None and allowed.count * plan.filtered_first <= allowed.size
+    )
     prepared.most = allowed is not None and 2 * allowed.count > allowed.size
-    prepared.numbers = view(allowed.numbers) if prepared.few else _NO_NUMBERS
-    if allowed is None or (prepared.few and not allowed.has_mask):
+    prepared.numbers = view(allowed.numbers) if prepared.filtered_first else _NO_NUMBERS
+    if allowed is None or (prepared.filtered_first and not allowed.has_mask):
         prepared.allowed = _NO_MASK
     else:
         prepared.allowed = view(allowed.mask.view(np.uint8))

@@ -6,7 +6,7 @@ from bm25rag.kernels.collecting cimport keep_best, start
 from bm25rag.kernels.exact cimport rank, rank_signed
 from bm25rag.kernels.filtered cimport rank_filtered
 from bm25rag.kernels.planning cimport choose_way, order_by_bound, resolve
-from bm25rag.kernels.reading cimport Postings, find_term
+from bm25rag.kernels.lookup cimport Postings, find_term
 from bm25rag.kernels.scratch cimport Plan, Query, Scratch, Segment, Terms
 
 cdef extern from "Python.h":

@@ -22,8 +22,8 @@ import cython
 import numpy as np
 
 from bm25rag.kernels.checks import check_terms
+from bm25rag.kernels.lookup import crc_table
 from bm25rag.kernels.memory import view
-from bm25rag.kernels.reading import crc_table
 from bm25rag.kernels.scratch import borrow, give_back, prepare_plan
 
 if not cython.compiled:
@@ -31,8 +31,8 @@ if not cython.compiled:
     from bm25rag.kernels.collecting import keep_best, start
     from bm25rag.kernels.exact import rank, rank_signed
     from bm25rag.kernels.filtered import rank_filtered
+    from bm25rag.kernels.lookup import find_term
     from bm25rag.kernels.planning import choose_way, order_by_bound, resolve
-    from bm25rag.kernels.reading import find_term
     from bm25rag.kernels.scratch import Plan, Query, Scratch, Segment, Terms
 
 _INFINITY = cython.declare(cython.double, float("inf"))
@@ -149,15 +149,15 @@ def _look_up(numbers, term, table: _Table):
     frequency: cython.longlong = 0
     column: _Column
     starts: cython.longlong[::1]
-    is_right: cython.bint
+    is_verified: cython.bint
     for column in table.columns:
         starts = row.starts[column.first : column.first + column.starts.shape[1]]
         if column.postings.blocks.flags.shape[0]:  # of a file, which may have to be read
             with cython.nogil:
-                is_right = find_term(column.postings, name, size, key, starts)
+                is_verified = find_term(column.postings, name, size, key, starts)
         else:
-            is_right = find_term(column.postings, name, size, key, starts)
-        if not is_right:
+            is_verified = find_term(column.postings, name, size, key, starts)
+        if not is_verified:
             return None
         frequency += starts[starts.shape[0] - 1] - starts[0]
     if not table.counts:
@@ -283,15 +283,15 @@ def _answer(
 ) -> cython.void:
     """Answer one query: the best k that are collected then, in order, are the matches."""
     choose_way(segment, plan, query)
-    if query.coarse or query.prune:
+    if query.coarse or query.by_bound or query.prune:
         order_by_bound(segment, query, ordered, scratch)
     start(scratch, floor)
-    if query.coarse and not plan.few and not rank_coarsely(segment, plan, query, ordered, scratch):
+    if query.coarse and not rank_coarsely(segment, plan, query, ordered, scratch):
         query.coarse = False
         start(scratch, floor)
-    if plan.few and query.coarse:
+    if query.by_bound:
         rank_filtered(segment, plan, query, ordered, scratch)
-    elif plan.few:
+    elif plan.filtered_first:
         rank_filtered(segment, plan, query, query, scratch)
     elif not query.positive:
         rank_signed(segment, plan, query, scratch)

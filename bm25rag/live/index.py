@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -14,6 +15,7 @@ from weakref import WeakSet
 from bm25rag.analysis import Analyzer
 from bm25rag.common.checks import check_choice, check_count, check_sequence
 from bm25rag.common.gil import note_read, others_read, releasing_gil
+from bm25rag.common.logs import tell
 from bm25rag.errors import MetadataError, ReadOnlyError, StorageError, UncommittedWarning
 from bm25rag.kernels.backend import cores
 from bm25rag.live.write_lock import WriteLock
@@ -43,37 +45,48 @@ class State(NamedTuple):
     """All there is to an index at one moment; a write replaces it as a whole.
 
     ``probe`` holds words and their stems at the time they were indexed, ``extra`` what a
-    caller keeps with the index.
+    caller keeps with the index. ``commit_id`` is that of the commit that it is, or a random one.
     """
 
     snapshot: Snapshot
     next_id: int
     probe: dict[str, str]
     extra: dict[str, Any]
+    commit_id: str
 
     @classmethod
     def of(cls, stored: StoredState) -> State:
         """Return the state that was stored."""
         snapshot = Snapshot(stored.views, stored.parameters, stored.analyzer, stored.statistics)
-        return cls(snapshot, stored.next_id, stored.probe, stored.extra)
+        commit_id = stored.commit_id or new_id()
+        return cls(snapshot, stored.next_id, stored.probe, stored.extra, commit_id)
 
     def stored(self) -> StoredState:
         """Return the state as it is stored."""
-        snapshot, next_id, probe, extra = self
+        snapshot, next_id, probe, extra, commit_id = self
         views = list(snapshot.views)
         if snapshot.is_restricted:  # whose segments hold other documents, too
             from bm25rag.merging.merge import merge_segments
 
             views = [SegmentView(merge_segments(views))] if snapshot.count else []
         settings = snapshot.analyzer, snapshot.parameters
-        return StoredState(*settings, views, next_id, probe, extra, snapshot.statistics)
+        return StoredState(*settings, views, next_id, probe, extra, snapshot.statistics, commit_id)
+
+
+def new_id() -> str:
+    """Return the id of a state that is no commit."""
+    return os.urandom(8).hex()
 
 
 def new_state(analyzer: Analyzer | None = None, **parameters: Any) -> State:
     """Return the state of an index without documents; raise as the constructor."""
     check_analyzer(analyzer)
-    chosen = Parameters(**parameters)
-    return State(Snapshot((), chosen, Analyzer() if analyzer is None else analyzer), 0, {}, {})
+    chosen, own = Parameters(**parameters), Analyzer() if analyzer is None else analyzer
+    if own.also and chosen.fields is not None:
+        raise ValueError(
+            "fields are for an analyzer without further analyses: leave out fields, or its also"
+        )
+    return State(Snapshot((), chosen, own), 0, {}, {}, new_id())
 
 
 def check_analyzer(analyzer: object) -> None:
@@ -249,7 +262,7 @@ class LiveIndex:
         merge_some = partial(tidy, held=self._lock.merging)
         tidied = self.attachment.tidy(list(views), merge_some)
         snapshot = Snapshot(tidied, before.parameters, before.analyzer)
-        self.state = self.state._replace(snapshot=snapshot, **changes)
+        self.state = self.state._replace(snapshot=snapshot, commit_id=new_id(), **changes)
 
     # --- folders -----------------------------------------------------------------------
 
@@ -263,12 +276,11 @@ class LiveIndex:
     ) -> None:
         """Save in a folder or, if that is ``None``, behind the URL ``path``."""
         attachment = self.attachment
-        given = self.state.extra if extra is None else extra
         if folder and isinstance(attachment, FolderWriter) and attachment.holds(folder):
-            self.commit(given)
+            self.commit(extra)
             return
         with self._lock.taken():
-            state = self.state._replace(extra=given)
+            state = self._with_extra(extra)
             if folder:
                 self.saved = FolderWriter.write(folder, state.stored(), overwrite, self.saved)
             else:
@@ -283,9 +295,14 @@ class LiveIndex:
         """Make the changes since the last commit durable; ``None`` keeps the ``extra``."""
         with self._lock.taken():
             self._changeable()
-            state = self.state if extra is None else self.state._replace(extra=extra)
-            self._writer().commit(state.stored())
-            self.state = state
+            state, writer = self._with_extra(extra), self._writer()
+            writer.commit(state.stored())
+            self.state = state._replace(commit_id=writer.last.commit_id)
+
+    def _with_extra(self, extra: dict[str, Any] | None) -> State:
+        if extra is None or extra == self.state.extra:
+            return self.state
+        return self.state._replace(extra=extra, commit_id=new_id())
 
     def rollback(self) -> None:
         """Go back to the last commit."""
@@ -304,6 +321,8 @@ class LiveIndex:
                 moved = reader.has_moved()
                 if moved:
                     self.state = State.of(reader.read())
+                    now, count = self.state.commit_id, self.state.snapshot.count
+                    tell("refreshes", "%s is at %s: %d documents", reader.folder, now, count)
         return moved
 
     def close(self) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bm25rag.analysis import Tokenizer
 from bm25rag.live.index import LiveIndex, Mode, State
@@ -13,22 +12,24 @@ from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.state import State as StoredState
 
 if TYPE_CHECKING:
-    from bm25rag.storage.remote_mirror import Mirror
+    from bm25rag.storage.remote_mirror import Mirror, Store
+    from bm25rag.storage.repair import Damage
 
 
 class Kind(NamedTuple):
-    """What reads, writes, mirrors and verifies the folders of one kind of index."""
+    """What reads, writes, mirrors, verifies and repairs the folders of one kind of index."""
 
     reader: type[FolderReader]
     writer: type[FolderWriter]
-    mirror: Callable[[str, str | PathLike[str] | None, dict[str, Any] | None], Mirror]
+    mirror: Callable[[Store, str], Mirror]
     verify: Callable[[str], None]
+    repair: Callable[[str, bool], list[Damage]]
 
 
-def _mirror(url: str, cache: str | PathLike[str] | None, options: dict[str, Any] | None) -> Mirror:
+def _mirror(store: Store, folder: str) -> Mirror:
     from bm25rag.storage.remote_mirror import Mirror
 
-    return Mirror(url, cache, options)
+    return Mirror(store, folder)
 
 
 def _verify(folder: str) -> None:
@@ -37,7 +38,13 @@ def _verify(folder: str) -> None:
     verify_folder(folder)
 
 
-PLAIN = Kind(FolderReader, FolderWriter, _mirror, _verify)
+def _repair(folder: str, dry_run: bool) -> list[Damage]:
+    from bm25rag.storage.repair import repair_folder
+
+    return repair_folder(folder, dry_run)
+
+
+PLAIN = Kind(FolderReader, FolderWriter, _mirror, _verify, _repair)
 """An index that is not divided into shards."""
 
 
@@ -53,6 +60,8 @@ def open_folder(
     mirror: Mirror | None = None,
     empty: Callable[[], StoredState] | None = None,
     check: Callable[[FolderReader, StoredState], None] | None = None,
+    commit: str | None = None,
+    keep: int | None = None,
 ) -> LiveIndex:
     """Open a folder that holds an index.
 
@@ -70,6 +79,10 @@ def open_folder(
         Returns the state that mode ``"a"`` makes a folder of which holds none.
     check
         Raises if what was read must not be opened.
+    commit
+        The id of the commit to read; ``None`` for the last.
+    keep
+        For how many milliseconds earlier commits are kept; ``None``: as before.
 
     Raises
     ------
@@ -80,7 +93,7 @@ def open_folder(
     if mode != "r":
         writer = kind.writer.lock(folder, timeout, empty if mode == "a" else None)
     reader = kind.reader(folder, mmap, tokenizer, untrusted)
-    reader.mirror = mirror
+    reader.mirror, reader.commit = mirror, commit
     try:
         with reader.synced():
             stored = reader.read()
@@ -93,4 +106,5 @@ def open_folder(
     if writer is None:
         return LiveIndex(State.of(stored), reader)
     writer.take_over(reader, stored)
+    writer.keep = writer.keep if keep is None else keep
     return LiveIndex(State.of(stored), writer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bm25rag.additions import NewRecords
 from bm25rag.analysis import Analyzer
+from bm25rag.documents import all_fields
 from bm25rag.errors import ReadOnlyError
 from bm25rag.live.index import LiveIndex, new_state
 from bm25rag.search.stored_vectors import read_vectors
@@ -22,8 +23,7 @@ def reanalyzed(index: LiveIndex, analyzer: Analyzer | None) -> LiveIndex:
     chosen = snapshot.analyzer if analyzer is None else analyzer
     empty = new_state(chosen, **snapshot.parameters.to_dict())
     documents = [snapshot.document(*place) for place in snapshot.passing(None)]
-    texts = [doc.text if doc.fields is None else doc.fields for doc in documents]
-    bare = [doc.id for doc, text in zip(documents, texts, strict=True) if text is None]
+    bare = [doc.id for doc in documents if doc.text is None and all_fields(doc) is None]
     if bare:
         raise ValueError(
             f"the texts of {len(bare)} of {len(documents)} documents are not stored "

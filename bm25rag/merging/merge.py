@@ -19,6 +19,7 @@ from bm25rag.columns.merge import (
 from bm25rag.columns.packing import pack_columns
 from bm25rag.common.arrays import Int64
 from bm25rag.common.chunks import Growing, Spools
+from bm25rag.common.logs import tell
 from bm25rag.common.strings import TEXT
 from bm25rag.merging.merged_postings import Arrays, MergedPostings, MergedVectors
 from bm25rag.metadata.field_merge import Source, living_source, merge_fields
@@ -32,6 +33,8 @@ def merge_segments(views: Sequence[SegmentView]) -> Segment:
     """Make one segment of consecutive segments, without their deleted documents."""
     for view in views:
         view.segment.check_all()
+    count = sum(view.count for view in views)
+    tell("merges", "merging %d segments into one of %d documents", len(views), count)
     return Segment(
         MergedPostings(views).postings(),
         join_tables(_living_ids(views)),

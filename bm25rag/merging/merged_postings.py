@@ -74,8 +74,12 @@ class MergedPostings:
         fields = [one for one in each if one is not None]
         of_codes = [[tf[those]] for (tf, _), those in zip(pairs, used, strict=True)]
         counts, new_counts = join_used([one.counts for one in fields], of_codes)
-        of_documents = map(_living_lengths, self._views)
-        lengths, new_lengths = join_used([one.lengths for one in fields], of_documents)
+        # Only of several analyses do codes have lengths that no document has.
+        of_all = [
+            chain(_living_lengths(view), [lengths[those]])
+            for view, (_, lengths), those in zip(self._views, pairs, used, strict=True)
+        ]
+        lengths, new_lengths = join_used([one.lengths for one in fields], of_all)
         self._text_fields = TextFields(fields[0].names, counts, lengths)
         self._new_lengths = new_lengths
         renumbered = zip(pairs, new_counts, new_lengths, strict=True)

@@ -52,7 +52,7 @@ from bm25rag.metadata.field import (
     shape_of,
 )
 from bm25rag.metadata.fields import Fields
-from bm25rag.metadata.instants import NO_MOMENT, Moments, Texts, read_iso
+from bm25rag.metadata.instants import NO_MOMENT, Moments, read_iso, texts_of
 
 # Kinds of which a field does not hold the whole value.
 _PARTLY_KNOWN = (LIST, SHAPE)
@@ -219,15 +219,8 @@ def _mark_instants(field: Field, passing: Bool, kind: int, comparison: Operator)
 
 
 def _mark_named(field: Field, passing: Bool, kind: int, compare: Any, operand: Any) -> None:
-    instants = _texts_of(field, kind).read(read_iso).instants
+    instants = texts_of(field, kind).read(read_iso).instants
     passing[field.codes_of(kind)] = compare(instants, operand) & (instants != NO_MOMENT)
-
-
-def _texts_of(field: Field, kind: int) -> Texts:
-    if kind not in field.named:
-        field.named[kind] = Texts(field.strings_of(kind))
-    texts: Texts = field.named[kind]
-    return texts
 
 
 def _mark_moments(field: Field, passing: Bool, operator: AsMoment) -> None:
@@ -243,8 +236,8 @@ def _moments_of(field: Field, kind: int, operator: AsMoment) -> Moments:
         numbers = field.numbers_of(kind)
         return Moments(numbers, numbers, np.full(len(numbers), kind == UTC))
     if kind == ZONED:
-        return _texts_of(field, kind).read(read_iso)
-    return _texts_of(field, kind).read(operator.read, type(operator), operator.reading)
+        return texts_of(field, kind).read(read_iso)
+    return texts_of(field, kind).read(operator.read, type(operator), operator.reading)
 
 
 def _pass(moments: Moments, operator: AsMoment) -> Bool:

@@ -114,6 +114,8 @@ class Field:
         self._ranked: dict[int, Sequence[Any]] = {}
         # The datetimes that the strings of a kind name, once a filter has asked for them.
         self.named: dict[int, Any] = {}
+        # The instants of all values, once ``decay`` has asked for them.
+        self.instants: Int64 | None = None
 
     def __len__(self) -> int:
         return self.starts[-1]

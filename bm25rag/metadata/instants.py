@@ -16,7 +16,7 @@ from bm25rag.common.arrays import Bool, Int32, Int64, UInt8
 from bm25rag.common.gil import releasing_gil
 from bm25rag.common.strings import text_of
 from bm25rag.filters.values import moment_of
-from bm25rag.metadata.field import StringRange
+from bm25rag.metadata.field import DATE, NAIVE, NUMBERS, STRING, UTC, ZONED, Field, StringRange
 
 NO_MOMENT = int(np.iinfo(np.int64).min)
 
@@ -84,6 +84,30 @@ class Texts:
                 for array, value in zip(moments, moment_of(named), strict=True):
                     array[position] = value
         return moments
+
+
+def texts_of(field: Field, kind: int) -> Texts:
+    """Return the datetimes that the strings of a kind name."""
+    if kind not in field.named:
+        field.named[kind] = Texts(field.strings_of(kind))
+    texts: Texts = field.named[kind]
+    return texts
+
+
+def instants_of(field: Field) -> Int64:
+    """Return the instant that each distinct value names, ``NO_MOMENT`` if it names none."""
+    if field.instants is None:
+        instants = np.full(len(field), NO_MOMENT)
+        for kind in (DATE, NAIVE, UTC, STRING, ZONED):
+            if field.has(kind):
+                known = kind in NUMBERS
+                instants[field.codes_of(kind)] = (
+                    field.numbers_of(kind)
+                    if known
+                    else texts_of(field, kind).read(read_iso).instants
+                )
+        field.instants = instants
+    return field.instants
 
 
 def _read_usual(strings: StringRange) -> tuple[Moments, Int64]:

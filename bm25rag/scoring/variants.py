@@ -272,7 +272,12 @@ class Parameters(Record):
         """
         return VARIANTS[self.variant].idf(float(documents), frequencies).astype(np.float32)
 
-    def weights(self, tf: Float64, lengths: Float64, average: float) -> Float32:
+    def idf_of(self, documents: int, frequency: int) -> float:
+        """Return the same for one frequency, in a fifth of the time of an array that holds it."""
+        frequencies: Any = float(frequency)
+        return float(np.float32(VARIANTS[self.variant].idf(float(documents), frequencies)))
+
+    def weights(self, tf: Float64, lengths: Float64, average: float | Float64) -> Float32:
         """``f(tf, |d|)``, minus f(0) if the shift adds that; rounded once to float32.
 
         Parameters
@@ -280,7 +285,7 @@ class Parameters(Record):
         tf, lengths
             Term frequencies and document lengths, float64 of one shape, all > 0.
         average
-            Mean document length, > 0.
+            Mean document length, > 0; or one for each.
         """
         norm = 1.0 - self.b + self.b * lengths / average
         parts = self._tf(tf, norm, lengths)
@@ -350,3 +355,7 @@ class DotProduct(Parameters):
     def idf(self, documents: int, frequencies: Float64) -> Float32:
         """Return 1 for each term."""
         return np.ones(len(frequencies), np.float32)
+
+    def idf_of(self, documents: int, frequency: int) -> float:
+        """Return 1."""
+        return 1.0

@@ -9,7 +9,7 @@ everything that one edit makes of an unknown term is also stemmed again and look
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +18,7 @@ from bm25rag.analysis import Analyzer
 from bm25rag.common.strings import utf8_each
 from bm25rag.filters import Filter
 from bm25rag.search.finding import Wanted, find
-from bm25rag.search.queries import RestrictedTerms, Terms
+from bm25rag.search.query_terms import RestrictedTerms, Terms
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.similar_terms import LONGEST
 
@@ -66,7 +66,8 @@ def correct_queries(
         The filter that documents must pass; a term in none of these documents is unknown, and
         replaces no other.
     """
-    words = list(dict.fromkeys(term for query in queries for term in query if _is_word(term)))
+    given = (term for query in queries for term in query if _is_word(term))
+    words = _of_first(snapshot, dict.fromkeys(given))
     unknown = set(words) - _known(snapshot, words, filter)
     replacements: dict[str, str | None] = {}
     corrected = []
@@ -115,7 +116,16 @@ def _near(snapshot: Snapshot, term: str, distance: int) -> set[str]:
         names.update(postings.spelling.near(term, distance))
         stems = postings.terms.find_all(forms).tolist()
         names.update(name or "" for name in postings.terms.column.texts(stems))
-    return names
+    return set(_of_first(snapshot, names))
+
+
+def _of_first(snapshot: Snapshot, terms: Iterable[str]) -> list[str]:
+    """Return the terms that are not of further analyses."""
+    if not snapshot.analyzer.also:
+        return list(terms)
+    from bm25rag.analysis.spaces import of_first
+
+    return of_first(terms)
 
 
 def _stems(analyzer: Analyzer, term: str) -> list[str]:
@@ -148,6 +158,6 @@ def _corrected(query: Terms, corrections: dict[str, str]) -> list[str] | dict[st
         weights[name] = weights.get(name, 0.0) + weight
     if not isinstance(query, RestrictedTerms):
         return weights
-    from bm25rag.search.requirements import corrected
+    from bm25rag.search.analyzed_parts import corrected
 
     return corrected(query, weights, corrections)

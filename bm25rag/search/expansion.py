@@ -15,7 +15,7 @@ import numpy as np
 from bm25rag.common.arrays import Float64, UInt32
 from bm25rag.common.strings import text_of
 from bm25rag.kernels.records import Matches
-from bm25rag.search.queries import Terms
+from bm25rag.search.query_terms import Terms
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.postings import LivingPostings, Postings
 
@@ -85,6 +85,10 @@ def _vectors(snapshot: Snapshot, rows: Sequence[int], least: int) -> list[dict[s
     cache, numbers = snapshot.term_numbers(terms)
     frequencies = dict(zip(terms, cache.frequencies[numbers].tolist(), strict=True))
     limit = max(snapshot.collection_size / _COMMON, least)
+    if snapshot.analyzer.also:  # terms of the first analysis alone are feedback
+        from bm25rag.analysis.spaces import of_first
+
+        vectors = [{term: one[term] for term in of_first(one)} for one in vectors]
     return [
         {
             term: tf

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bm25rag.common.checks import check_id
 from bm25rag.errors import DocumentNotFoundError
-from bm25rag.search.queries import RestrictedTerms, Terms
+from bm25rag.search.query_terms import RestrictedTerms, Terms
 from bm25rag.search.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ class TermExplanation:
         ``count * idf * f``, with the product of idf and f in float32.
     fields
         How often each field contains it; ``None`` in an index without fields.
+    analysis
+        The number of the analysis that it is a term of, 0 for the first; ``None`` in an index with
+        one.
     """
 
     term: str
@@ -51,6 +54,7 @@ class TermExplanation:
     f: float
     contribution: float
     fields: dict[str, int] | None = None
+    analysis: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +127,18 @@ class Explanation:
     parts: tuple[PartExplanation, ...] = ()
 
     def __str__(self) -> str:
-        width = max([len("term"), *(len(term.term) for term in self.terms)])
+        names = [
+            f"{term.term} +{term.analysis}" if term.analysis else term.term for term in self.terms
+        ]
+        width = max([len("term"), *map(len, names)])
         lines = [
             f"{self.score:.6f} = score of {self.id!r}" + ("" if self.matched else " (no match)"),
             f"  {'term':{width}}  count      df      idf   tf         f  contribution",
         ]
         lines += [
-            f"  {term.term:{width}}  {term.count:5.4g} {term.document_frequency:7d} "
+            f"  {name:{width}}  {term.count:5.4g} {term.document_frequency:7d} "
             f"{term.idf:8.4f} {_tf(term)} {term.f:9.4f}  {term.contribution:12.6f}{_counts(term)}"
-            for term in self.terms
+            for name, term in zip(names, self.terms, strict=True)
         ]
         if self.shift:
             lines.append(f"  {'shift':{width}}  {'':37}{self.shift:14.6f}")
@@ -139,6 +146,23 @@ class Explanation:
             lines.append(f"  {'decay':{width}}  {'':35}x {self.multiplier:13.6f}")
         lines += [f"  {part}" for part in self.parts]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from bm25rag.common.tables import table
+
+        columns = ("term", "count", "df", "idf", "tf", "f", "contribution")
+        rows: list[tuple[object, ...]] = [
+            (one.term, one.count, one.document_frequency, one.idf, one.tf, one.f, one.contribution)
+            for one in self.terms
+        ]
+        blank = ("",) * 5
+        rows += [("shift", *blank, self.shift)] if self.shift else []
+        rows += [("decay", *blank, self.multiplier)] if self.multiplier != 1.0 else []
+        rows += [(str(part),) for part in self.parts]
+        caption = f"{self.score:.6f} = score of {self.id!r}" + (
+            "" if self.matched else " (no match)"
+        )
+        return table(caption, columns, rows, len(rows))
 
 
 def _tf(term: TermExplanation) -> str:
@@ -153,7 +177,7 @@ def _counts(term: TermExplanation) -> str:
 def explain(
     snapshot: Snapshot,
     terms: Terms,
-    id: str,
+    id: str | int,
     filter: Filter | None,
     decay: DecayLike | None = None,
 ) -> Explanation:
@@ -174,6 +198,8 @@ def explain(
     cache, numbers = snapshot.term_numbers(counts)
     postings, fields = view.segment.postings, view.segment.postings.text_fields
     tfs = postings.weighted_tf(snapshot.parameters.field_weights)
+    if fields is not None and fields.are_analyses:
+        tfs, fields = tfs.astype("u4"), None
     nowhere = None if fields is None else dict.fromkeys(fields.names, 0)
     shares = []
     score, shift = 0.0, 0.0
@@ -205,9 +231,15 @@ def explain(
         total = multiplied(total, multiplier)
     parts: tuple[PartExplanation, ...] = ()
     if isinstance(terms, RestrictedTerms):
-        from bm25rag.search.restriction import explain_parts
+        from bm25rag.search.parts import explain_parts
 
         parts = explain_parts(snapshot, terms.restriction, place)
         matched = all(part.passed for part in parts) and (matched or terms.restriction.demands)
+    if snapshot.analyzer.also:
+        from bm25rag.analysis.spaces import space_of  # few indexes have several
+
+        spaces = [space_of(share.term) for share in shares]
+        pairs = zip(shares, spaces, strict=True)
+        shares = [replace(share, term=term, analysis=own) for share, (own, term) in pairs]
     found = view.segment.id_of(number)
     return Explanation(found, total, matched, shift, tuple(shares), multiplier, parts)

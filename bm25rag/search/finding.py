@@ -13,20 +13,24 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bm25rag.common.checks import check_count, check_real
+from bm25rag.common.threads import share
+from bm25rag.errors import IncompleteWarning
+from bm25rag.kernels import backend
 from bm25rag.kernels.records import Matches
 from bm25rag.search import ranking
-from bm25rag.search.queries import RestrictedTerms, Terms
+from bm25rag.search.query_terms import RestrictedTerms, Terms
+from bm25rag.search.ranking import Masks, Ranked
 from bm25rag.search.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from bm25rag.decay import DecayLike
     from bm25rag.filters import Filter, FilterSpec
+    from bm25rag.search.parts import PartsMatches
     from bm25rag.search.shaping import Shaping
+    from bm25rag.search.totals import Totals
 
 # How many times more matches are looked at if too few of those before have passed.
 _GROWTH = 4
-# The most matches that are held at once when there are many queries.
-_CELLS = 1 << 22
 
 
 class Wanted(NamedTuple):
@@ -105,32 +109,40 @@ def find_one(snapshot: Snapshot, terms: Terms, wanted: Wanted) -> tuple[list[int
     scores
         Their scores.
     """
-    if type(terms) is RestrictedTerms:
-        from bm25rag.search.restriction import find_restricted  # most queries have no parts
-
-        return find_restricted(snapshot, terms, wanted, terms, snapshot)
     k, filter, min_score, offset, shaping = wanted
-    known, asked = (None, None) if filter is None else _split(filter)
-    if asked is None and shaping is None:
-        masks = snapshot.masks(known)
-        if not offset:
-            return ranking.rank_one(snapshot, terms, k, masks, min_score)
-        rows, scores = ranking.rank_one(snapshot, terms, wanted.depth, masks, min_score)
-        return rows[offset:], scores[offset:]
-    matches = find(snapshot, [terms], wanted, 1)
-    count = int(matches.counts[0])
-    return matches.numbers[0, :count].tolist(), matches.scores[0, :count].tolist()
+    restricts = type(terms) is RestrictedTerms
+    if (filter is not None and filter.per_document) or shaping is not None or restricts:
+        found = Finder(snapshot, wanted).find(terms)
+        warn_of_cut([terms])
+        return found
+    masks = snapshot.masks(filter)
+    if not offset:
+        return ranking.rank_one(snapshot, terms, k, masks, min_score)
+    rows, scores = ranking.rank_one(snapshot, terms, wanted.depth, masks, min_score)
+    return rows[offset:], scores[offset:]
 
 
-def page_of(wanted: Wanted, fused: Sequence[tuple[int, float]]) -> tuple[list[int], list[float]]:
-    """Return what is wanted of all rows that were fused, with their scores, best first."""
+def totals_of(snapshot: Snapshot, terms: Terms, wanted: Wanted) -> Totals | None:
+    """Return what counts the documents of groups, in a search with groups."""
+    if wanted.shaping is None or wanted.shaping.group is None:
+        return None
+    from bm25rag.search.totals import Totals  # most searches have no groups
+
+    return Totals(snapshot, terms, wanted)
+
+
+def page_of(
+    snapshot: Snapshot, wanted: Wanted, fused: Sequence[tuple[int, float]]
+) -> tuple[list[int], list[float], Totals | None]:
+    """Return what is wanted of all rows that were fused, best first: rows, scores and totals."""
     rows, scores = [row for row, _ in fused], [score for _, score in fused]
     if wanted.shaping is None or not wanted.k:
         page = slice(wanted.offset, wanted.depth)
-        return rows[page], scores[page]
-    shaped = wanted.shaping.shape(rows, scores, True, wanted.k, wanted.offset, -np.inf)
-    assert shaped is not None  # there are no others
-    return shaped
+        return rows[page], scores[page], None
+    from bm25rag.search.totals import Totals  # as in ``totals_of``
+
+    totals = Totals(snapshot, (), wanted, np.array(rows, np.int64))
+    return *wanted.shaping.of_all(rows, scores, wanted.k, wanted.offset), totals
 
 
 def find_both(
@@ -143,9 +155,7 @@ def find_both(
     by_words, other = find_one(snapshot, terms, wanted), snapshot.by_vectors
     if type(terms) is not RestrictedTerms:
         return by_words, find_one(other, vector, wanted)
-    from bm25rag.search.restriction import find_restricted  # as in ``find_one``
-
-    return by_words, find_restricted(other, vector, wanted, terms, snapshot)
+    return by_words, Finder(snapshot, wanted).find(terms, other, vector)
 
 
 def find(
@@ -167,70 +177,138 @@ def find(
     threads
         How many to use at most; ``None``: as many as there are cores for this process.
     """
-    if RestrictedTerms in set(map(type, queries)):
-        return _find_mixed(snapshot, queries, wanted, threads)
-    known, asked = (None, None) if wanted.filter is None else _split(wanted.filter)
-    masks, first = snapshot.masks(known), wanted.offset
-    if wanted.k and (asked is not None or wanted.shaping is not None):
-        answers = None if asked is None else _Answers(snapshot, asked)
-        return _ask(snapshot, queries, wanted, masks, answers, threads)
-    matches = ranking.rank(snapshot, queries, wanted.depth, masks, wanted.min_score, threads)
-    if not first:
-        return matches
-    rows, scores = matches.numbers[:, first:].copy(), matches.scores[:, first:].copy()
-    return Matches(rows, scores, np.maximum(matches.counts - first, 0))
+    finder, first = Finder(snapshot, wanted), wanted.offset
+    single = [number for number, terms in enumerate(queries) if finder.finds(terms)]
+    plain = list(queries)
+    for number in single:
+        plain[number] = ()
+    if len(single) < len(queries):
+        depth, floor = wanted.depth, wanted.min_score
+        rows, scores, counts = ranking.rank(snapshot, plain, depth, finder.masks, floor, threads)
+        if first:
+            rows, scores = rows[:, first:].copy(), scores[:, first:].copy()
+            counts = np.maximum(counts - first, 0)
+    else:
+        shape = len(queries), finder.width
+        rows, scores = np.full(shape, -1, np.int64), np.full(shape, -np.inf)
+        counts = np.zeros(len(queries), np.int64)
+
+    def fill(number: int) -> None:
+        best, their_scores = finder.find(queries[number])
+        rows[number, : len(best)], scores[number, : len(best)] = best, their_scores
+        counts[number] = len(best)
+
+    workers = min(backend.cores() if threads is None else threads, len(single))
+    # Functions of users are called by the calling thread alone.
+    share(single, fill, 1 if finder.asks else workers)
+    warn_of_cut(queries)
+    return Matches(rows, scores, counts)
 
 
-def _find_mixed(
-    snapshot: Snapshot, queries: Sequence[Terms], wanted: Wanted, threads: int | None
-) -> Matches:
-    """Find the matches of each query; of those with restrictions one by one."""
-    plain = [() if type(terms) is RestrictedTerms else terms for terms in queries]
-    matches = find(snapshot, plain, wanted, threads)
-    for number, terms in enumerate(queries):
-        if type(terms) is RestrictedTerms:
-            rows, scores = find_one(snapshot, terms, wanted)
-            matches.numbers[number, : len(rows)] = rows
-            matches.scores[number, : len(rows)] = scores
-            matches.counts[number] = len(rows)
-    return matches
+def warn_of_cut(queries: Sequence[Terms]) -> None:
+    """Warn if the time of a query was over."""
+    if any(type(terms) is RestrictedTerms and terms.cut for terms in queries):
+        from bm25rag.common.caller import warn
+        from bm25rag.search.query import OVER  # most queries have no parts
+
+        warn(OVER, IncompleteWarning)
 
 
-def _ask(
-    snapshot: Snapshot,
-    queries: Sequence[Terms],
-    wanted: Wanted,
-    masks: ranking.Masks,
-    answers: _Answers | None,
-    threads: int | None,
-) -> Matches:
-    """Find the best matches of each query that pass when they are asked about, and shape them.
+class Finder:
+    """Finds the matches of queries one by one, where texts, functions or groups decide."""
 
-    So many are ranked, best first, that no other can change the result.
-    """
-    k, shaping = wanted.k, wanted.shaping
-    left = max(snapshot.count - wanted.offset, 0)
-    shape = (len(queries), min(k, left) if shaping is None else shaping.width(k, left))
-    counts = np.zeros(len(queries), np.int64)
-    result = Matches(np.full(shape, -1, np.int64), np.full(shape, -np.inf), counts)
-    pending = list(range(len(queries)))
-    width = wanted.depth if shaping is None else shaping.first(wanted.depth)
-    while pending:
-        unfinished: list[int] = []
-        step = max(1, _CELLS // width)
-        for first in range(0, len(pending), step):
-            numbers = pending[first : first + step]
-            some = [queries[number] for number in numbers]
-            ranked = ranking.rank(snapshot, some, width, masks, wanted.min_score, threads)
-            for found_row, number in enumerate(numbers):
-                count = int(ranked.counts[found_row])
-                rows = ranked.numbers[found_row, :count].tolist()
-                scores = ranked.scores[found_row, :count].tolist()
-                complete = count < ranked.numbers.shape[1] or count == snapshot.count
-                if not _fill(result, number, rows, scores, complete, wanted, answers):
-                    unfinished.append(number)
-        pending, width = unfinished, min(_GROWTH * width, max(snapshot.count, 1))
-    return result
+    def __init__(self, snapshot: Snapshot, wanted: Wanted) -> None:
+        known, asked = (None, None) if wanted.filter is None else _split(wanted.filter)
+        self._snapshot, self._wanted, self.masks = snapshot, wanted, snapshot.masks(known)
+        self._answers = None if asked is None else _Answers(snapshot, asked)
+        self.asks = asked is not None
+
+    @property
+    def width(self) -> int:
+        """How many matches a query has at most."""
+        (k, _, _, offset, shaping), documents = self._wanted, self._snapshot.count
+        left = max(documents - offset, 0)
+        return min(k, left) if shaping is None or not k else shaping.width(k, left)
+
+    def finds(self, terms: Terms) -> bool:
+        """Whether it must find the matches of a query."""
+        shapes = self._wanted.shaping is not None and self._wanted.k > 0
+        return self.asks or shapes or type(terms) is RestrictedTerms
+
+    def find(
+        self, terms: Terms, snapshot: Snapshot | None = None, ranked_by: Terms | None = None
+    ) -> tuple[list[int], list[float]]:
+        """Return the rows and scores of the best matches.
+
+        Parameters
+        ----------
+        terms
+            The query.
+        snapshot, ranked_by
+            The same documents and another query by which they are ranked, if not by this.
+        """
+        matches = self.matches(terms, snapshot, ranked_by)
+        k, _, min_score, offset, shaping = self._wanted
+        if not k or not self._snapshot.count:
+            return [], []
+        if shaping is not None:
+            return shaping.results(matches.rank, k, offset, min_score)
+        rows, scores = matches.best(k + offset, min_score)
+        return rows[offset:], scores[offset:]
+
+    def matches(
+        self, terms: Terms, snapshot: Snapshot | None = None, ranked_by: Terms | None = None
+    ) -> _PlainMatches | PartsMatches:
+        """Return what ranks the matches of a query; as in ``find``."""
+        ranked_in = self._snapshot if snapshot is None else snapshot
+        by = terms if ranked_by is None else ranked_by
+        if type(terms) is not RestrictedTerms:
+            return _PlainMatches(ranked_in, by, self.masks, self._answers)
+        from bm25rag.search.parts import PartsMatches  # most queries have no parts
+
+        within = self._snapshot, self.masks, self._answers
+        return PartsMatches(ranked_in, by, terms, *within)
+
+
+class _PlainMatches:
+    """The matches of a query without parts."""
+
+    def __init__(
+        self, snapshot: Snapshot, terms: Terms, masks: Masks, answers: _Answers | None
+    ) -> None:
+        self._snapshot, self._terms, self._masks = snapshot, terms, masks
+        self._answers = answers
+
+    def rank(self, width: int, floor: float | None, among: Filter | None) -> Ranked:
+        """Rank so many of at least that score among the documents that pass a filter.
+
+        There are fewer where functions reject some.
+        """
+        snapshot, masks, answers = self._snapshot, self._masks, self._answers
+        if among is not None:
+            masks = snapshot.narrowed(masks, among)
+        found, best = ranking.rank_one(snapshot, self._terms, width, masks, floor)
+        complete = len(found) < width or width >= snapshot.count
+        rows, scores = np.array(found, np.int64), np.array(best, np.float64)
+        if answers is not None:
+            # What is behind the last of the ranking is behind the last that passes, too.
+            passing = np.array([answers[row] for row in found], np.bool_)
+            rows, scores = rows[passing], scores[passing]
+        return Ranked(rows, scores, complete)
+
+    def best(self, depth: int, floor: float | None) -> tuple[list[int], list[float]]:
+        """Return the best so many of at least that score; ask functions about no more."""
+        snapshot, answers, width = self._snapshot, self._answers, depth
+        while True:
+            rows, scores = ranking.rank_one(snapshot, self._terms, width, self._masks, floor)
+            complete = len(rows) < width or width >= snapshot.count
+            if answers is not None:
+                passing = (place for place, row in enumerate(rows) if answers[row])
+                places = list(islice(passing, depth))
+                rows, scores = [rows[p] for p in places], [scores[p] for p in places]
+            if complete or len(rows) == depth:
+                return rows, scores
+            width *= _GROWTH
 
 
 def _split(filter: Filter) -> tuple[Filter | None, Filter | None]:
@@ -248,36 +326,3 @@ class _Answers(dict[int, bool]):
     def __missing__(self, row: int) -> bool:
         self[row] = self._snapshot.passes(*self._snapshot.locate(row), self._filter)
         return self[row]
-
-
-def _fill(
-    result: Matches,
-    number: int,
-    rows: list[int],
-    scores: list[float],
-    complete: bool,
-    wanted: Wanted,
-    answers: _Answers | None,
-) -> bool:
-    """Put what a query has found into the result; return whether no more need be found."""
-    shaping, depth = wanted.shaping, wanted.depth
-    if answers is not None:
-        passing = (cell for cell, row in enumerate(rows) if answers[row])
-        cells = list(islice(passing, depth)) if shaping is None else list(passing)
-        complete = complete or (shaping is None and len(cells) == depth)
-        # What is behind the last of the ranking is behind the last that passes, too.
-        rows, scores = [rows[cell] for cell in cells], [scores[cell] for cell in cells]
-    if shaping is None:
-        if not complete:
-            return False
-        rows, scores = rows[wanted.offset :], scores[wanted.offset :]
-    else:
-        floor = -np.inf if wanted.min_score is None else wanted.min_score
-        shaped = shaping.shape(rows, scores, complete, wanted.k, wanted.offset, floor)
-        if shaped is None:
-            return False
-        rows, scores = shaped
-    result.numbers[number, : len(rows)] = rows
-    result.scores[number, : len(scores)] = scores
-    result.counts[number] = len(rows)
-    return True

@@ -8,7 +8,7 @@ from functools import lru_cache
 from threading import TIMEOUT_MAX
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from bm25rag.common.checks import are_strings, check_real, check_sequence
+from bm25rag.common.checks import LARGEST_WEIGHT, are_strings, check_real, check_sequence
 from bm25rag.common.record import Record
 
 Part: TypeAlias = "str | Sequence[str] | InField"
@@ -54,7 +54,11 @@ class Query(Record):
     ----------
     text
         Words that matches may have: a text, a list of terms, or a mapping of terms to weights,
-        which then has all that scores.
+        which then has all that scores, beside ``also``.
+    also
+        Other wordings of the same question, as a model writes them: a list of texts, or of lists
+        of terms; or a mapping of these to weights, each from -1e30 to 1e30, otherwise 1. The score
+        is the weighted sum of those of all wordings, and a match has a term of any.
     must
         Words that matches must have, each a text, of which they must have all terms in any order,
         or a list of terms.
@@ -92,10 +96,11 @@ class Query(Record):
     """
 
     __slots__ = __match_args__ = (
-        *("text", "must", "must_not", "phrases", "not_phrases", "field", "timeout"),
+        *("text", "also", "must", "must_not", "phrases", "not_phrases", "field", "timeout"),
     )
 
     text: str | Sequence[str] | Mapping[str, float]
+    also: dict[str | tuple[str, ...], float]
     must: tuple[Part, ...]
     must_not: tuple[Part, ...]
     phrases: tuple[Part, ...]
@@ -107,6 +112,7 @@ class Query(Record):
         self,
         text: str | Sequence[str] | Mapping[str, float] = "",
         *,
+        also: Iterable[str | Sequence[str]] | Mapping[Any, float] = (),
         must: Iterable[Part | Mapping[str, Any]] = (),
         must_not: Iterable[Part | Mapping[str, Any]] = (),
         phrases: Iterable[Part | Mapping[str, Any]] = (),
@@ -125,6 +131,7 @@ class Query(Record):
                 f"got {text!r:.100}"
             )
         self.text = text
+        self.also = _check_also(also)
         self.must = _check_parts("must", must)
         self.must_not = _check_parts("must_not", must_not)
         self.phrases = _check_parts("phrases", phrases)
@@ -195,7 +202,7 @@ class Query(Record):
 
         Such as one by vectors: what it finds is then held against the query by ``HybridSearch``.
         """
-        parts = (*self.must, *self.phrases)
+        parts = (*self.also, *self.must, *self.phrases)
         wanted = [self.text, *(one.part if isinstance(one, InField) else one for one in parts)]
         return " ".join(one if isinstance(one, str) else " ".join(one) for one in wanted).strip()
 
@@ -212,7 +219,27 @@ class Query(Record):
 
     def __hash__(self) -> int:
         text = frozenset(self.text.items()) if isinstance(self.text, dict) else self.text
-        return hash((text, *self._values()[1:]))
+        return hash((text, frozenset(self.also.items()), *self._values()[2:]))
+
+
+def _check_also(given: object) -> dict[str | tuple[str, ...], float]:
+    if isinstance(given, str):
+        message = f"also must be a list of texts, got the str {given!r:.100}"
+        raise TypeError(f"{message}: put it into a list")
+    weighted = isinstance(given, Mapping)
+    pairs = (
+        given.items()
+        if isinstance(given, Mapping)
+        else enumerate(check_sequence("also", given, "texts"))
+    )
+    also: dict[str | tuple[str, ...], float] = {}
+    for key, value in pairs:
+        question, weight = (key, value) if weighted else (value, 1.0)
+        name = "a text of also" if weighted else f"also[{key}]"
+        checked = cast("str | tuple[str, ...]", _check_part(name, question))
+        added = check_real(f"also[{checked!r:.100}]", weight, -LARGEST_WEIGHT, LARGEST_WEIGHT)
+        also[checked] = also.get(checked, 0.0) + added
+    return also
 
 
 def _check_parts(name: str, given: Iterable[Part | Mapping[str, Any]]) -> tuple[Part, ...]:

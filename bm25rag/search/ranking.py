@@ -6,16 +6,16 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from bm25rag.common.arrays import Float64, Int64
-from bm25rag.common.threads import Helpers
+from bm25rag.common.threads import share
 from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import Backend
 from bm25rag.kernels.records import Allowed, Matches, SearchPlan
-from bm25rag.search.queries import ResolvedQueries, Terms, resolve_queries
+from bm25rag.search.query_terms import ResolvedQueries, Terms, resolve_queries
 from bm25rag.search.snapshot import Snapshot, by_row
 
 Masks: TypeAlias = Sequence[Allowed | None]
@@ -45,7 +45,15 @@ COARSE = 80
 # If so many times fewer documents may be returned than there are, the kernel looks at these first.
 # Measured at 5,000 to a million passages: of 1 %, k = 10 and 100 then take a quarter to three
 # quarters of the time; from 4 to 7 % on, k = 10 takes longer.
-FEW = 20
+FILTERED_FIRST = 20
+
+
+class Ranked(NamedTuple):
+    """Matches, best first: rows int64, scores float64; and whether there are no others."""
+
+    rows: Int64
+    scores: Float64
+    complete: bool
 
 
 def rank(
@@ -97,24 +105,10 @@ def rank(
     if workers < 2:
         fill(0, len(queries))
         return result
-    # Several blocks for each thread, since some take longer than others. The calling thread
-    # works, too: the first of the others needs a millisecond to start.
+    # Several blocks for each thread, since some take longer than others.
     blocks = min(_BLOCKS_PER_THREAD * workers, len(queries) // _QUERIES_PER_THREAD)
     edges = [len(queries) * block // blocks for block in range(blocks + 1)]
-    spans = iter(list(pairwise(edges)))
-
-    def work() -> None:
-        for span in spans:
-            fill(*span)
-
-    with Helpers(workers - 1) as helpers:
-        others = [helpers.submit(work) for _ in range(workers - 1)]
-        try:
-            work()
-        finally:
-            list(spans)  # after Ctrl-C, leaves nothing for the others
-        for wait in others:
-            wait()
+    share(pairwise(edges), lambda span: fill(*span), workers)
     return result
 
 
@@ -229,7 +223,7 @@ def _floor(min_score: float | None) -> float:
 
 def _plan(k: int, mask: Allowed | None) -> SearchPlan:
     """Choose when to look terms up."""
-    settings = WINDOW, max(HEAVY, k * _HEAVY_BY_K), SPARSE, COARSE, FEW
+    settings = WINDOW, max(HEAVY, k * _HEAVY_BY_K), SPARSE, COARSE, FILTERED_FIRST
     return _unmasked_plan(k, *settings) if mask is None else SearchPlan(k, mask, *settings)
 
 

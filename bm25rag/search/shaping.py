@@ -6,24 +6,35 @@ next match can change nothing, no more are asked for.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Hashable, Sequence
-from itertools import chain, groupby
-from operator import itemgetter
-from typing import Any
+import math
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
+from typing import Any, TypeAlias
 
+import numpy as np
+
+from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.checks import check_count
-from bm25rag.decay import Decay, DecayLike, Prior, multiplied, read_decay
+from bm25rag.decay import Decay, DecayLike, multiplied_each, read_decay
 from bm25rag.documents import Hit
+from bm25rag.filters import Condition, Filter
+from bm25rag.filters.operators import In
 from bm25rag.filters.parse import parse_path
 from bm25rag.filters.values import canonical, value_at
+from bm25rag.metadata.instants import NO_MOMENT
+from bm25rag.search.ranking import Ranked
 from bm25rag.search.snapshot import Snapshot
-from bm25rag.segments.metadata_values import values_at
+from bm25rag.segments.metadata_values import PathValues
+from bm25rag.segments.view import SegmentView
 
 # The group of documents with equal texts.
-_TEXT = "$text"
-# How many matches are ranked at first, at least.
-_FIRST = 64
+TEXT = "$text"
+# How many matches are ranked at first, at least; and how many times more where that is too few.
+_FIRST, _GROWTH = 64, 8
+
+
+Rank: TypeAlias = Callable[[int, float | None, Filter | None], Ranked]
+"""Ranks so many matches, of at least that score, among documents that pass a filter."""
 
 
 class Shaping:
@@ -50,126 +61,210 @@ class Shaping:
         self, snapshot: Snapshot, group: str | None, per_group: int, decay: DecayLike | None
     ) -> None:
         self._snapshot, self.group = snapshot, group
-        self.per_group = check_count("per_group", per_group, least=1)
-        if group is None and self.per_group != 1:
-            raise ValueError(f"per_group is for searches with group, got {per_group!r} without")
-        self._path = None if group in (None, _TEXT) else parse_path(group, "group")
+        self._path = check_group(group, per_group)
+        self.per_group = per_group
         self.decay = None if decay is None else read_decay(decay)
-        decay_path = () if self.decay is None else parse_path(self.decay.path, "path")
-        self._multipliers = _ByRow(lambda rows: self._multipliers_at(rows, decay_path))
-        self._groups = _ByRow(self._groups_at)
+        self._decay_path = () if self.decay is None else parse_path(self.decay.path, "path")
 
     def width(self, k: int, documents: int) -> int:
         """Return how many documents ``k`` results have at most."""
         return min(k * self.per_group, documents)
 
-    def first(self, depth: int) -> int:
-        """Return how many matches to rank at first for so many results."""
-        return max(_FIRST, 2 * depth * self.per_group)
-
-    def shape(
-        self,
-        rows: Sequence[int],
-        scores: Sequence[float],
-        complete: bool,
-        k: int,
-        offset: int,
-        min_score: float,
-    ) -> tuple[list[int], list[float]] | None:
-        """Return the results, or ``None`` if matches behind these can change them.
+    def results(
+        self, rank: Rank, k: int, offset: int, min_score: float | None
+    ) -> tuple[list[int], list[float]]:
+        """Return the results: rows and scores, best first.
 
         Parameters
         ----------
-        rows, scores
-            The best matches, best first.
-        complete
-            Whether there are no others.
+        rank
+            Ranks the matches.
         k, offset
             How many results are wanted, documents or groups, behind how many that are left out.
         min_score
-            The least score, after what lowers it.
+            The least score, after what lowers it; ``None``: any.
         """
-        ranked = [(-score, row) for row, score in zip(rows, scores, strict=True)]
-        last = ranked[-1] if ranked else None
-        if self.decay is not None:
-            each = zip(ranked, self._multipliers.of(rows), strict=True)
-            ranked = sorted((-multiplied(-score, by), row) for (score, row), by in each)
-            end = bisect_right(ranked, -min_score, key=itemgetter(0))
-            if not complete and last is not None:  # what has not come yet is behind the last
-                end = min(end, bisect_right(ranked, last))
-            del ranked[end:]
-        depth = k + offset
-        if self.group is not None:
-            return self._best_of_groups(ranked, complete, depth, offset)
-        if len(ranked) < depth and not complete:
-            return None
-        return _unzipped(ranked[offset:depth])
-
-    def _best_of_groups(
-        self, ranked: Sequence[tuple[float, int]], complete: bool, depth: int, offset: int
-    ) -> tuple[list[int], list[float]] | None:
-        full = 0
-        groups: dict[Hashable, list[int]] = {}
-        for place, key in enumerate(self._groups.of([row for _, row in ranked])):
-            members = groups.get(key)
-            if members is None:
-                if len(groups) == depth:
-                    continue
-                members = groups[key] = []
-            if len(members) < self.per_group:
-                members.append(place)
-                full += len(members) == self.per_group or type(key) is int
-            if full == depth:
-                complete = True
+        depth, floor, groups = k + offset, min_score, self.groups()
+        width = max(_FIRST, 2 * depth)
+        ranked = rank(width, floor, None)
+        while True:
+            rows, scores, sure = self._lowered(ranked, floor, min_score)
+            bests = np.arange(len(rows)) if groups is None else _firsts(groups.of(rows))
+            enough = len(bests) >= depth
+            if ranked.complete or (enough and bests[depth - 1] < sure):
                 break
-        if not complete:
-            return None
-        wanted = list(groups.values())[offset:]
-        return _unzipped([ranked[place] for place in sorted(chain.from_iterable(wanted))])
+            if enough:  # what cannot reach that score even if nothing lowers it is no result
+                floor = float(scores[bests[depth - 1]])
+            width *= _GROWTH
+            ranked = rank(width, floor, None)
+        wanted = bests[offset:depth]
+        if groups is None or self.per_group == 1:
+            return rows[wanted].tolist(), scores[wanted].tolist()
+        taken = _Members(groups.of(rows[wanted]).tolist(), self.per_group)
+        taken.take(groups.of(rows[:sure]), rows, scores)
+        done = ranked.complete and floor == min_score
+        while taken.open and not done:
+            among = None if self._path is None else groups.filter(taken.open)
+            ranked = rank(width, min_score, among)
+            rows, scores, sure = self._lowered(ranked, min_score, min_score)
+            taken.take(groups.of(rows[:sure]), rows, scores)
+            done, width = ranked.complete, width * _GROWTH
+        return taken.ranked()
 
-    def _multipliers_at(self, rows: Sequence[int], path: tuple[str, ...]) -> list[float]:
-        decay: Decay | Prior | None = self.decay
-        assert decay is not None
-        return [decay.of(value) for value in self._values(rows, path)]
+    def of_all(
+        self, rows: Sequence[int], scores: Sequence[float], k: int, offset: int
+    ) -> tuple[list[int], list[float]]:
+        """Return the results if these are all matches, best first."""
+        ranked = Ranked(np.array(rows, np.int64), np.array(scores, np.float64), True)
+        return self.results(lambda *_: ranked, k, offset, None)
 
-    def _groups_at(self, rows: Sequence[int]) -> list[Hashable]:
-        values = self._values(rows, self._path)
-        pairs = zip(values, rows, strict=True)
-        # A number stands for a document without a value, which is a group of its own.
-        return [row if value is None else canonical(value) for value, row in pairs]
+    def matching(self, ranked: Ranked, min_score: float | None) -> Int64:
+        """Return which of all matches have at least some score, after what lowers it."""
+        return self._lowered(ranked, min_score, min_score)[0]
 
-    def _values(self, rows: Sequence[int], path: tuple[str, ...] | None) -> list[Any]:
-        """Return the value at a path of each document, or its text."""
-        values: dict[int, Any] = {}
-        places = sorted((*self._snapshot.locate(row), row) for row in rows)
-        for segment_index, found in groupby(places, itemgetter(0)):
-            _, numbers, some = zip(*found, strict=True)
-            view = self._snapshot.views[segment_index]
-            texts = view.segment.texts
-            read = texts.texts(numbers) if path is None else values_at(view, numbers, path)
-            values.update(zip(some, read, strict=True))
-        return [values[row] for row in rows]
+    def groups(self) -> Groups | None:
+        """Return the groups of documents, if these are grouped."""
+        return None if self.group is None else Groups(self._snapshot, self._path)
+
+    def _lowered(
+        self, ranked: Ranked, floor: float | None, min_score: float | None
+    ) -> tuple[Int64, Float64, int]:
+        """Lower scores; return what is left of the matches, best first, and how many are sure.
+
+        ``floor`` is the least score of what was ranked.
+        """
+        rows, scores, complete = ranked
+        if self.decay is None:
+            return rows, scores, len(rows)
+        lowered = multiplied_each(scores, self._multipliers(rows))
+        order = np.lexsort((rows, -lowered))
+        rows, lowered = rows[order], lowered[order]
+        if min_score is not None:
+            kept = int(np.count_nonzero(lowered >= min_score))
+            rows, lowered = rows[:kept], lowered[:kept]
+        if complete:  # all of at least that score
+            sure = lowered >= (-math.inf if floor is None else floor)
+        elif not len(ranked.rows):
+            return rows, lowered, 0
+        else:  # what has not come yet is behind the last
+            last, score = ranked.rows[-1], scores[-1]
+            sure = (lowered > score) | ((lowered == score) & (rows <= last))
+        return rows, lowered, int(np.count_nonzero(sure))
+
+    def _multipliers(self, rows: Int64) -> Float64:
+        decay, multipliers = self.decay, np.empty(len(rows))
+        for view, places, numbers in self._snapshot.by_segment(rows):
+            values = PathValues(view, self._decay_path)
+            if isinstance(decay, Decay):
+                instants = values.instants(numbers)
+                multipliers[places] = decay.of_each(instants, instants != NO_MOMENT)
+            elif decay is not None:
+                multipliers[places] = decay.of_each(values.numbers(numbers))
+        return multipliers
 
 
-def group_of(hit: Hit, group: str) -> str | None:
-    """Return a key for the group of a hit; ``None`` if it is the only one."""
-    found = hit.text if group == _TEXT else value_at(hit.metadata, parse_path(group, "group"))
-    return None if found is None else canonical(found)
+def check_group(group: str | None, per_group: int) -> tuple[str, ...] | None:
+    """Return the path by whose values documents are grouped, if any; raise as ``Shaping``."""
+    if check_count("per_group", per_group, least=1) != 1 and group is None:
+        raise ValueError(f"per_group is for searches with group, got {per_group!r} without")
+    return None if group in (None, TEXT) else parse_path(group, "group")
 
 
-class _ByRow(dict[int, Any]):
-    """What is computed for many documents at once, and kept by row."""
+class _Members:
+    """The best documents of some groups, as far as they are known."""
 
-    def __init__(self, compute: Callable[[Sequence[int]], Sequence[Any]]) -> None:
-        self._compute = compute
+    def __init__(self, groups: Iterable[int], per_group: int) -> None:
+        self._per_group = per_group
+        self._known: dict[int, list[tuple[float, int]]] = {group: [] for group in groups}
+        # The groups that may have more.
+        self.open = list(self._known)
 
-    def of(self, rows: Sequence[int]) -> list[Any]:
-        """Return the value of each row."""
-        missing = [row for row in dict.fromkeys(rows) if row not in self]
-        if missing:
-            self.update(zip(missing, self._compute(missing), strict=True))
-        return [self[row] for row in rows]
+    def take(self, groups: Int64, rows: Int64, scores: Float64) -> None:
+        """Take the members of the open groups from the best matches."""
+        for group in self.open:
+            self._known[group] = []
+        for place in np.flatnonzero(np.isin(groups, self.open)).tolist():
+            members = self._known[int(groups[place])]
+            if len(members) < self._per_group:
+                members.append((-float(scores[place]), int(rows[place])))
+        # A document without a value is the only one of its group.
+        self.open = [
+            group for group in self.open if group >= 0 and len(self._known[group]) < self._per_group
+        ]
+
+    def ranked(self) -> tuple[list[int], list[float]]:
+        """Return all members, best first."""
+        members = sorted(member for group in self._known.values() for member in group)
+        return [row for _, row in members], [-score for score, _ in members]
 
 
-def _unzipped(ranked: Sequence[tuple[float, int]]) -> tuple[list[int], list[float]]:
-    return [row for _, row in ranked], [-score for score, _ in ranked]
+class Groups:
+    """Numbers of groups: those of documents without a value, each a group, are negative.
+
+    Parameters
+    ----------
+    snapshot
+        The documents.
+    path
+        The path by whose values they are grouped; ``None``: by their texts.
+    """
+
+    def __init__(self, snapshot: Snapshot, path: tuple[str, ...] | None) -> None:
+        self._snapshot, self._path = snapshot, path
+        self._numbers: dict[Any, int] = {}
+        self._values: dict[int, Any] = {}
+        self._new = count()
+        views = [view for view in snapshot.views if view.count]
+        values = PathValues(views[0], path) if len(views) == 1 and path is not None else None
+        # The values, if their codes tell groups apart.
+        self._coded = values if values is not None and values.are_coded else None
+
+    def of(self, rows: Int64) -> Int64:
+        """Return the group of each document."""
+        groups = np.full(len(rows), -1)
+        for view, places, numbers in self._snapshot.by_segment(rows):
+            if self._coded is not None:
+                groups[places] = self._coded.codes(numbers)
+            else:
+                groups[places] = self._numbered(view, numbers)
+        return np.where(groups < 0, -1 - rows, groups)
+
+    def filter(self, groups: Iterable[int]) -> Filter:
+        """Return a filter that the documents of some groups pass, which have values."""
+        value = self._values.__getitem__ if self._coded is None else self._coded.value
+        assert self._path is not None
+        return Condition(self._path, In(tuple(map(value, groups))))
+
+    def _numbered(self, view: SegmentView, numbers: Int64) -> Int64:
+        if self._path is None:
+            texts = view.segment.texts.texts(numbers.tolist())
+            found = (-1 if text is None else self._number(text, text) for text in texts)
+            return np.fromiter(found, np.int64, len(numbers))
+        places, values = PathValues(view, self._path).distinct(numbers)
+        keys = [(group_key(value), value) for value in values]
+        known = [-1 if key is None else self._number(key, value) for key, value in keys]
+        return np.array([*known, -1])[places]
+
+    def _number(self, key: str, value: Any) -> int:
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = next(self._new)
+            self._values[number] = value
+        return number
+
+
+def group_key(value: Any) -> str | None:
+    """Return what values have in common if they make one group; ``None`` for no group."""
+    if value is None or (type(value) is float and not math.isfinite(value)):
+        return None
+    return canonical(value)
+
+
+def group_value(hit: Hit, group: str) -> Any:
+    """Return what the hits of one group have in common; see ``group_key``."""
+    return hit.text if group == TEXT else value_at(hit.metadata, parse_path(group, "group"))
+
+
+def _firsts(groups: Int64) -> Int64:
+    """Return the places at which groups occur first, ascending."""
+    return np.sort(np.unique(groups, return_index=True)[1])

@@ -11,25 +11,26 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from bm25rag.analysis import Analyzer
-from bm25rag.common.arrays import Float32, Float64, Int64
+from bm25rag.common.arrays import Bool, Float32, Float64, Int64
 from bm25rag.common.codec import decode_each, decode_metadata
 from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.lazy import lazy_property
-from bm25rag.common.strings import text_of, utf8, utf8_each
-from bm25rag.documents import Document, Hit
+from bm25rag.common.strings import CONTEXT, text_of, utf8, utf8_each
+from bm25rag.documents import Document, Hit, Hits
 from bm25rag.kernels.records import Allowed, SegmentArrays
 from bm25rag.scoring.variants import DotProduct, Parameters
-from bm25rag.search.term_cache import TermCache, TermCacheFullError
+from bm25rag.search.term_numbers import TermCache, TermCacheFullError
 from bm25rag.segments.view import SegmentView, add_tokens
 
 if TYPE_CHECKING:
     from bm25rag.analysis.places import QueryMatcher
     from bm25rag.filters import Filter
+    from bm25rag.search.totals import Totals
     from bm25rag.segments.segment import Segment
     from bm25rag.segments.statistics import Statistics
 
 # The capacity of a snapshot's first term cache, and of its largest, which takes so many bytes.
-_FEWEST_TERMS, _MOST_TERMS, _MOST_BYTES = 1 << 10, 1 << 17, 1 << 26
+_FEWEST_TERMS, _MOST_TERMS, _MOST_BYTES = 1 << 12, 1 << 17, 1 << 26
 
 # How many hits have a field read together, when one of them is asked for it.
 _READ_TOGETHER = 16
@@ -80,15 +81,22 @@ class Snapshot:
         # Whether rows are the numbers of documents.
         self._is_plain = len(self.views) == 1 and self.count == len(self.views[0].segment)
         tokens = add_tokens(view.tokens for view in self.views)
-        self.tokens = sum(tokens)
+        # Of several analyses, those of the first.
+        self.tokens = tokens[0] if analyzer.also else sum(tokens)
         of_all = tokens if statistics is None else statistics.tokens
         # How many documents the statistics are of.
         self.collection_size = self.count if statistics is None else statistics.documents
         self.matches_all = all(parameters.matched_fields)
-        weighted: float = 0
-        for count, weight in zip(of_all, parameters.field_weights, strict=False):
-            weighted += count if parameters.fields is None else weight * count
-        self.average_length = weighted / self.collection_size if self.collection_size else 0.0
+        totals: tuple[float, ...] = of_all
+        if parameters.fields is not None:
+            weighted = 0.0
+            for count, weight in zip(of_all, parameters.field_weights, strict=False):
+                weighted += weight * count
+            totals = (weighted,)
+        # By each analysis.
+        size = self.collection_size
+        self.averages = [one / size if size else 0.0 for one in totals]
+        self.average_length = self.averages[0]
         self._term_cache = TermCache(self.views, parameters, self.collection_size, 0, statistics)
         self._tables: tuple[Float32, ...] | None = None
 
@@ -111,8 +119,8 @@ class Snapshot:
         views = [view.matching(matched) for view in self.views]
         return Snapshot(views, self.parameters, self.analyzer, self.statistics)
 
-    def tuned(self, parameters: Parameters) -> Snapshot:
-        """Return the same documents under other parameters.
+    def tuned(self, parameters: Parameters, analyzer: Analyzer) -> Snapshot:
+        """Return the same documents under other parameters, and weights of further analyses.
 
         It raises ``ValueError`` if other fields match, and only a whole collection would say what
         their terms weigh.
@@ -124,29 +132,29 @@ class Snapshot:
                     "a shard alone cannot give or take a weight of 0: tune the whole index"
                 )
             statistics = None  # those of the documents are the same
-        return Snapshot(self.views, parameters, self.analyzer, statistics)
+        return Snapshot(self.views, parameters, analyzer, statistics)
 
     # --- statistics and scores -------------------------------------------------
 
     def term_numbers(self, terms: Collection[str]) -> tuple[TermCache, list[int]]:
         """Return the cache of terms, and the numbers that terms have in it."""
         cache = self._term_cache
-        try:
-            return cache, cache.numbers(terms)
-        except TermCacheFullError:
-            cache = self._larger_cache(len(set(terms)))
-            return cache, cache.numbers(terms)
+        while True:  # another thread may have filled a larger one
+            try:
+                return cache, cache.numbers(terms)
+            except TermCacheFullError:
+                cache = self._larger_cache(len(set(terms)))
 
     def query_numbers(
         self, queries: Sequence[Collection[str]]
     ) -> tuple[TermCache, tuple[Int64, Int64]]:
         """Return the same for the terms of queries, numbered as ``Queries`` takes them."""
         cache = self._term_cache
-        try:
-            return cache, cache.numbers_of_each(queries)
-        except TermCacheFullError:
-            cache = self._larger_cache(len(set(chain.from_iterable(queries))))
-            return cache, cache.numbers_of_each(queries)
+        while True:  # as above
+            try:
+                return cache, cache.numbers_of_each(queries)
+            except TermCacheFullError:
+                cache = self._larger_cache(len(set(chain.from_iterable(queries))))
 
     def _larger_cache(self, wanted: int) -> TermCache:
         """Return a cache with room for so many more terms; keep it unless it takes much memory."""
@@ -184,10 +192,17 @@ class Snapshot:
         return tuple(map(_arrays, self.views, self.tables))
 
     def _table(self, view: SegmentView) -> Float32:
-        tf, lengths = view.segment.postings.weighted_pairs(self.parameters.field_weights)
-        if not len(tf) or not self.average_length:  # no postings, or none of living documents
+        postings = view.segment.postings
+        tf, lengths = postings.weighted_pairs(self.parameters.field_weights)
+        if not len(tf) or not any(self.averages):  # no postings, or none of living documents
             return np.zeros(len(tf), np.float32)
-        return self.parameters.weights(tf, lengths, self.average_length)
+        average: float | Float64 = self.average_length
+        if self.analyzer.also and postings.text_fields is not None:
+            averages = np.ones(len(postings.text_fields.names))  # for those of deleted documents
+            for analysis, own in enumerate(self.averages):
+                averages[analysis] = own or 1.0
+            average = averages[postings.text_fields.analyses_of(postings.pairs()[0])]
+        return self.parameters.weights(tf, lengths, average)
 
     def frequencies(self) -> tuple[list[str], Int64]:
         """Return the terms of living documents by code point, and their document frequencies."""
@@ -232,6 +247,25 @@ class Snapshot:
         segment_index = bisect_right(self.bases, row) - 1
         return segment_index, self.views[segment_index].number_at(row - self.bases[segment_index])
 
+    def by_segment(self, rows: Int64) -> Iterator[tuple[SegmentView, Bool | slice, Int64]]:
+        """Yield each segment with the places of its documents among ``rows``, and their numbers."""
+        if len(self.views) == 1:
+            yield self.views[0], slice(None), self.views[0].numbers_at(rows)
+            return
+        owners = np.searchsorted(self.bases, rows, side="right") - 1
+        for owner in np.unique(owners).tolist():
+            places = owners == owner
+            view = self.views[owner]
+            yield view, places, view.numbers_at(rows[places] - self.bases[owner])
+
+    def rows_of(self, masks: Sequence[Allowed | None]) -> Int64:
+        """Return the rows of the documents of masks, ascending."""
+        rows = []
+        for view, mask, base in zip(self.views, masks, self.bases, strict=False):
+            numbers = np.arange(len(view.segment)) if mask is None else np.flatnonzero(mask.mask)
+            rows.append(view.ranks(numbers) + base)
+        return np.concatenate(rows)
+
     def row_of(self, id: str) -> int:
         """Return the row of a living document."""
         place = self.find(id)
@@ -250,11 +284,19 @@ class Snapshot:
         (text,), (metadata,), (payload,), (fields,) = (
             _read(view, name, (number,)) for name in ("text", "metadata", "payload", "fields")
         )
-        return Document(view.segment.id_of(number), text, metadata, payload, fields=fields)
+        id, context = view.segment.id_of(number), None
+        if CONTEXT in (view.segment.names or ()):
+            (context,) = view.segment.texts_of(CONTEXT).texts((number,))
+        return Document(id, text, metadata, payload, fields=fields, context=context)
 
-    def stats(self) -> dict[str, int | float]:
+    def stats(self) -> dict[str, Any]:
         """Return counts and sizes; see ``BM25Index.stats``."""
         frequencies = self.frequencies()[1]
+        sizes = [view.segment.sizes for view in self.views]
+        by_kind = {kind: sum(size[kind] for size in sizes) for kind in (sizes[0] if sizes else ())}
+        if sizes:
+            changes = (change.nbytes for view in self.views for change in view.changes)
+            by_kind["changes"] = sum(changes)
         return {
             "documents": self.count,
             "terms": len(frequencies),
@@ -262,9 +304,24 @@ class Snapshot:
             "tokens": self.tokens,
             "average_length": self.average_length,
             "segments": len(self.views),
+            "deleted": sum(len(view.deleted) for view in self.views),
             "impact_codes": sum(len(view.segment.postings.code_tf) for view in self.views),
-            "bytes": sum(view.segment.nbytes for view in self.views),
+            "bytes": sum(by_kind.values()),
+            "bytes_by_kind": by_kind,
+            "compaction_frees": self._freed_by_compaction(len(frequencies)),
         }
+
+    def _freed_by_compaction(self, terms: int) -> int:
+        """Return about how many bytes fewer one segment would take, in which each term is once."""
+        freed, of_terms, held = 0, 0, 0
+        for view in self.views:
+            postings, size = view.segment.postings, len(view.segment)
+            arrays = (postings.terms.column, postings.terms.keys, postings.indptr)
+            own = sum(array.nbytes for array in arrays)
+            freed += (view.segment.nbytes - own) * (size - view.count) // size
+            freed += sum(change.nbytes for change in view.changes)
+            of_terms, held = of_terms + own, held + len(postings.terms.keys)
+        return freed + of_terms * (held - terms) // max(held, 1)
 
     def documents(self, ids: Iterable[str], filter: Filter | None) -> list[Document]:
         """Return fresh documents, those of the ids that there are and pass."""
@@ -287,20 +344,23 @@ class Snapshot:
         scores: Sequence[float],
         corrections: dict[str, str] | None = None,
         terms: Collection[str] = (),
-    ) -> list[Hit]:
+        totals: Totals | None = None,
+    ) -> Hits:
         """Return fresh hits for the documents at ``rows``.
 
-        They say what was corrected in the query, and where its ``terms`` are in their texts.
+        They say what was corrected in the query, where its ``terms`` are in their texts, and how
+        large their groups are.
         """
         asked = self.analyzer, terms
-        hits: list[Hit] = []
+        hits = Hits()
         if self._is_plain:
-            hits = _hits(self.views[0], rows, scores, asked)
+            hits += _hits(self.views[0], rows, scores, asked, rows, totals)
         else:
             for segment_index, found in groupby(map(self.locate, rows), itemgetter(0)):
                 numbers = [number for _, number in found]
-                segment_scores = scores[len(hits) : len(hits) + len(numbers)]
-                hits += _hits(self.views[segment_index], numbers, segment_scores, asked)
+                own = slice(len(hits), len(hits) + len(numbers))
+                view = self.views[segment_index]
+                hits += _hits(view, numbers, scores[own], asked, rows[own], totals)
         if corrections:
             for hit in hits:
                 hit.corrections = dict(corrections)
@@ -319,6 +379,17 @@ class Snapshot:
         from bm25rag.search.filter_masks import masks_of  # most searches have no filter
 
         return masks_of(self.views, filter)
+
+    def narrowed(self, masks: Sequence[Allowed | None], filter: Filter) -> list[Allowed]:
+        """Return which of the documents of masks pass, too; no cache keeps it."""
+        from bm25rag.search.filter_masks import numbers_anew  # as in ``masks``
+
+        narrowed = []
+        for view, mask in zip(self.views, masks, strict=True):
+            numbers = numbers_anew(view, filter)
+            kept = numbers if mask is None else numbers[mask.mask[numbers]]
+            narrowed.append(Allowed.of_numbers(kept, len(view.segment)))
+        return narrowed
 
     def passing(self, filter: Filter | None) -> Iterator[tuple[int, int]]:
         """Yield where the living documents that pass are, in order, as by ``locate``."""
@@ -394,10 +465,18 @@ def _arrays(view: SegmentView, weights: Float32) -> SegmentArrays:
 class _Contents:
     """The contents of some documents of a segment, read together when one is first asked for."""
 
-    __slots__ = ("_asked", "_numbers", "_read", "_view")
+    __slots__ = ("_asked", "_numbers", "_read", "_rows", "_totals", "_view")
 
-    def __init__(self, view: SegmentView, numbers: Sequence[int], asked: _Asked) -> None:
+    def __init__(
+        self,
+        view: SegmentView,
+        numbers: Sequence[int],
+        asked: _Asked,
+        rows: Sequence[int],
+        totals: Totals | None,
+    ) -> None:
         self._view, self._numbers, self._asked = view, numbers, asked
+        self._rows, self._totals = rows, totals
         self._read: dict[tuple[str, int], list[Any]] = {}
 
     @property
@@ -418,6 +497,10 @@ class _Contents:
             found = self._read.setdefault((name, block), _read(self._view, name, numbers))
         return found[within]
 
+    def group_size(self, position: int) -> int | None:
+        """Return how many documents of one's group match."""
+        return None if self._totals is None else self._totals.group_size(self._rows[position])
+
     def read_all(self, name: str) -> list[Any]:
         """Return the text, metadata, payload or fields of each document; new objects."""
         return _read(self._view, name, self._numbers)
@@ -437,7 +520,8 @@ def _read(view: SegmentView, name: str, numbers: Sequence[int]) -> list[Any]:
 
 def _read_fields(segment: Segment, numbers: Sequence[int]) -> list[dict[str, str] | None]:
     """Return the texts of the fields of some documents; ``None`` where none is stored."""
-    columns = {name: segment.texts_of(name).texts(numbers) for name in segment.names or ()}
+    names = [name for name in segment.names or () if name != CONTEXT]
+    columns = {name: segment.texts_of(name).texts(numbers) for name in names}
     found: list[dict[str, str] | None] = []
     for position in range(len(numbers)):
         given = ((name, texts[position]) for name, texts in columns.items())
@@ -446,11 +530,16 @@ def _read_fields(segment: Segment, numbers: Sequence[int]) -> list[dict[str, str
 
 
 def _hits(
-    view: SegmentView, numbers: Sequence[int], scores: Sequence[float], asked: _Asked
+    view: SegmentView,
+    numbers: Sequence[int],
+    scores: Sequence[float],
+    asked: _Asked,
+    rows: Sequence[int],
+    totals: Totals | None,
 ) -> list[Hit]:
     """Return fresh hits for documents of one segment."""
     ids = cast("list[str]", view.segment.ids.column.texts(numbers))  # none is missing
-    return Hit._unread(ids, scores, _Contents(view, numbers, asked))
+    return Hit._unread(ids, scores, _Contents(view, numbers, asked, rows, totals))
 
 
 def by_row(values: Sequence[Float64], snapshot: Snapshot) -> Float64:

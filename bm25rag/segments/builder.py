@@ -2,50 +2,36 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import chain
-from typing import Any, NamedTuple, Self, TypeVar
+from itertools import accumulate, chain
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from bm25rag.analysis import Analyzer
-from bm25rag.analysis.encoder import Encoder, Read
-from bm25rag.columns.column import ColumnBuilder, join, join_none, join_short
+from bm25rag.columns.column import Column, ColumnBuilder, join, join_none, join_short
 from bm25rag.columns.string_table import index_column
 from bm25rag.common.arrays import UInt32
 from bm25rag.common.codec import write_metadata
 from bm25rag.common.gil import release_gil, releasing_gil
 from bm25rag.common.strings import TEXT, FieldTexts, utf8
 from bm25rag.common.threads import Helpers
-from bm25rag.kernels import backend
 from bm25rag.kernels.records import Run
 from bm25rag.metadata.field_builder import FieldsBuilder
 from bm25rag.segments.postings import Postings
 from bm25rag.segments.postings_builder import TermColumn, build_postings
 from bm25rag.segments.segment import Segment
+from bm25rag.segments.term_counter import Counted, TermCounter
 from bm25rag.segments.vectors_builder import VectorsBuilder
 
 # Characters or tokens from which another thread pays.
 _WORTH_A_THREAD = 1 << 18
-# Tokens and documents that are counted together: with more of them, postings of a term lie side
-# by side in fewer runs, until a run no longer stays in the cache.
-_COUNTED, _MOST = 1 << 20, 1 << 16
-# About what a token, a document and a term take at most until the segment is made: postings
-# twice, the id in several tables, and two tables of words, which double when they are full.
-_TOKEN_BYTES, _DOCUMENT_BYTES, _TERM_BYTES = 8, 300, 300
+# About what a document takes until the segment is made: its id is in several tables.
+_DOCUMENT_BYTES = 300
 
 
 _Result = TypeVar("_Result")
-
-
-class Counted(NamedTuple):
-    """Postings, and the length of each text; of fields, ``rows`` are those that tf numbers."""
-
-    run: Run
-    lengths: UInt32
-    rows: UInt32 | None = None
 
 
 class SegmentBuilder:
@@ -59,20 +45,16 @@ class SegmentBuilder:
     def __init__(
         self, analyzer: Analyzer, threads: int, names: tuple[str, ...] | None = None
     ) -> None:
-        self._encoder = Encoder(analyzer)
+        each = analyzer.analyses
+        places = [(n, len(each)) if analyzer.also else None for n in range(len(each))]
+        self._counters = [
+            TermCounter(one, self._start, names, place)
+            for one, place in zip(each, places, strict=True)
+        ]
         self._names = names
-        # How many tokens are counted together: a posting takes memory for each field meanwhile.
-        self._counted = _COUNTED // len(names or (TEXT,))
         self._other_texts = {name: ColumnBuilder() for name in names or () if name != TEXT}
         self._threads = threads
         self._helpers = Helpers(threads - 1)
-        self._reading: deque[Callable[[], Read]] = deque()
-        # Terms of texts, to be counted together.
-        self._tokens: list[UInt32] = []
-        self._counts: list[UInt32] = []
-        self._counting: list[Callable[[], Counted]] = []
-        self._spare: list[Any] = []
-        self._done = self._total = 0
         self._ids, self._texts = ColumnBuilder(), ColumnBuilder()
         self._metadata, self._payloads = ColumnBuilder(), ColumnBuilder()
         self._fields = FieldsBuilder()
@@ -102,9 +84,13 @@ class SegmentBuilder:
         if self._names is not None:
             self._store(texts, stored)
             texts, stored = ["" if one is None else one for one in chain(*texts)], False
-        read = self._encoder.reader(texts, stored)
         size = sum(map(len, texts)) if self._threads > 1 else 0
-        self._reading.append(self._start(read, size))
+        first, *further = self._counters
+        first.read(texts, stored, size)
+        if further:  # lists of terms have none by them
+            texts = [text if isinstance(text, str) else "" for text in texts]
+        for counter in further:
+            counter.read(texts, False, size)
         release_gil()
         self._ids.extend(join_short(ids))
         self._payloads.extend(join_none(len(ids)) if payloads is None else join(payloads))
@@ -120,7 +106,7 @@ class SegmentBuilder:
         else:
             self._vectors.add(vectors)
         # If reading ran further ahead, it would fill the memory.
-        if len(self._reading) >= self._threads:
+        if len(first) >= self._threads:
             self._number_next()
 
     def _start(self, work: Callable[[], _Result], size: int) -> Callable[[], _Result]:
@@ -139,46 +125,25 @@ class SegmentBuilder:
             builders[name].extend(join(kept))
 
     def _number_next(self) -> None:
-        read = self._reading.popleft()()
+        strings, *_ = [counter.number_next() for counter in self._counters]
         if self._names is None:
-            self._texts.extend(read.strings)
-        tokens, counts = self._encoder.number(read)
-        self._total += len(tokens)
-        self._tokens.append(tokens)
-        self._counts.append(counts)
-        if sum(map(len, self._tokens)) >= self._counted or sum(map(len, self._counts)) >= _MOST:
-            self._count()
-
-    def _count(self) -> None:
-        none = np.empty(0, np.uint32)
-        tokens = np.concatenate([none, *self._tokens])
-        counts = np.concatenate([none, *self._counts])
-        of_terms = partial(backend.current().count, tokens, counts, len(self._encoder))
-        count = partial(_counted, partial(of_terms, self._done, self._spare), self._names)
-        self._counting.append(self._start(count, len(tokens)))
-        self._done += len(counts)
-        self._tokens, self._counts = [], []
+            self._texts.extend(strings)
 
     @property
     def nbytes(self) -> int:
         """About how many bytes it takes to make a segment of the documents that were read."""
-        documents = self._done + sum(map(len, self._counts))
         strings = self._texts.nbytes + self._payloads.nbytes
         strings += sum(texts.nbytes for texts in self._other_texts.values())
-        strings += 3 * self._ids.nbytes + 4 * self._metadata.nbytes
-        counted = _TOKEN_BYTES * self._total + _DOCUMENT_BYTES * documents
-        return strings + counted + _TERM_BYTES * len(self._encoder) + self._vectors.nbytes
+        strings += 3 * self._ids.nbytes + 4 * self._metadata.nbytes + self._vectors.nbytes
+        counted = sum(counter.nbytes for counter in self._counters)
+        return strings + counted + _DOCUMENT_BYTES * self._counters[0].texts
 
     def finish(self) -> Segment:
         """Return the segment; the builder is used up."""
-        while self._reading:
+        while len(self._counters[0]):
             self._number_next()
-        self._count()
-        terms = TermColumn(self._encoder.terms)
-        del self._encoder  # its tables take several times as much as the terms
-        counted = [wait() for wait in self._counting]
-        del self._counting, self._spare  # or they would stay in memory
-        build, tokens = _finish(terms, counted, self._names)
+        counted = [counter.finish() for counter in self._counters]
+        build, tokens = _finish(counted, self._names)
         del counted
         postings = self._start(build, sum(tokens))
         documents = (
@@ -192,29 +157,64 @@ class SegmentBuilder:
         return Segment(postings(), *documents, tokens, fields, vectors, others)
 
 
-def _counted(count: Callable[[], tuple[Run, UInt32]], names: tuple[str, ...] | None) -> Counted:
-    if names is None:
-        return Counted(*count())
-    from bm25rag.segments.text_fields import join_fields  # few indexes have fields
-
-    run, lengths = count()
-    joined, rows = join_fields(run, len(names))
-    return Counted(joined, lengths, rows)
-
-
 def _finish(
-    terms: TermColumn, counted: list[Counted], names: tuple[str, ...] | None
+    counted: list[tuple[Column, list[Counted]]], names: tuple[str, ...] | None
 ) -> tuple[Callable[[], Postings], tuple[int, ...]]:
     """Return what makes the postings of all that was counted, and the lengths' sum by field."""
-    runs = [one.run for one in counted]
-    lengths = np.concatenate([np.empty(0, np.uint32), *(one.lengths for one in counted)])
+    if len(counted) > 1:
+        return _finish_analyses(counted)
+    ((column, batches),) = counted
+    terms, lengths = TermColumn(column), _lengths(batches)
+    runs = [one.run for one in batches]
     if names is None:
         return partial(build_postings, terms, runs, lengths), (int(lengths.sum(dtype=np.int64)),)
-    from bm25rag.segments.text_fields import TextFields, number_rows, number_runs  # as above
+    from bm25rag.segments.text_fields import TextFields, number_rows  # few indexes have fields
 
     by_document = lengths.reshape(-1, len(names))
-    rows = number_runs(runs, [one.rows for one in counted if one.rows is not None], len(names))
+    rows = _number_runs(runs, batches, len(names))
     distinct, numbers = number_rows(by_document)
     fields = TextFields(names, rows, distinct)
-    tokens = tuple(by_document.sum(axis=0, dtype=np.int64).tolist())
-    return partial(build_postings, terms, runs, numbers, fields), tokens if any(tokens) else (0,)
+    return partial(build_postings, terms, runs, numbers, fields), _tokens(by_document)
+
+
+def _finish_analyses(
+    counted: list[tuple[Column, list[Counted]]],
+) -> tuple[Callable[[], Postings], tuple[int, ...]]:
+    """Do the same for several analyses, whose terms are put into their spaces."""
+    from bm25rag.analysis.spaces import into_space  # few indexes have several
+    from bm25rag.columns.merge import LivingStrings, join_columns
+    from bm25rag.segments.text_fields import TextFields, number_lengths
+
+    columns = [into_space(column, place) for place, (column, _) in enumerate(counted)]
+    terms = TermColumn(join_columns([LivingStrings(column, None) for column in columns]))
+    batches = [one for _, own in counted for one in own]
+    firsts = accumulate(map(len, columns), initial=0)
+    runs = [
+        one.run._replace(terms=one.run.terms + np.uint32(first))
+        for (_, own), first in zip(counted, firsts, strict=False)
+        for one in own
+    ]
+    by_document = np.column_stack([_lengths(own) for _, own in counted])
+    rows = _number_runs(runs, batches, len(counted))
+    distinct, (numbers, *of_analyses) = number_lengths(by_document)
+    # As the fields of an index have names, analyses have numbers, but for the first.
+    names = ("", *map(str, range(1, len(counted))))
+    fields = TextFields(names, rows, distinct)
+    build = partial(build_postings, terms, runs, numbers, fields, of_analyses)
+    return build, _tokens(by_document)
+
+
+def _lengths(counted: list[Counted]) -> UInt32:
+    return np.concatenate([np.empty(0, np.uint32), *(one.lengths for one in counted)])
+
+
+def _number_runs(runs: list[Run], counted: list[Counted], columns: int) -> UInt32:
+    from bm25rag.segments.text_fields import number_runs
+
+    return number_runs(runs, [one.rows for one in counted if one.rows is not None], columns)
+
+
+def _tokens(lengths: UInt32) -> tuple[int, ...]:
+    """Return the sum of lengths by column; one 0 if all are 0."""
+    tokens = tuple(lengths.sum(axis=0, dtype=np.int64).tolist())
+    return tokens if any(tokens) else (0,)

@@ -40,6 +40,11 @@ class Changes:
     def __reduce__(self) -> tuple[type[Changes], tuple[object, ...]]:
         return Changes, (self.deleted, self.changed)
 
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes they take in a file."""
+        return self.deleted.nbytes + sum(4 + len(data) for data in self.changed.values())
+
     @lazy_property
     def numbers(self) -> Int64:
         """Numbers of the documents with new metadata, ascending."""

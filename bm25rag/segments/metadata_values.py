@@ -1,55 +1,152 @@
-"""The values that some documents have at a path, from the fields where these hold them."""
+"""What some documents have at a path of their metadata, from the fields where these hold it."""
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.codec import decode_each
-from bm25rag.filters.values import value_at
-from bm25rag.metadata.field import KNOWN, Field
+from bm25rag.filters.values import instant_of, ticks, value_at
+from bm25rag.metadata.field import FALSE, LIST, NAIVE, OTHER, REAL, SHAPE, UTC, WHOLE, ZONED, Field
+from bm25rag.metadata.instants import NO_MOMENT, instants_of
 from bm25rag.segments.view import SegmentView
 
+# Kinds of which a field holds a part, or values that are equal to others of it.
+_AMBIGUOUS = (LIST, NAIVE, UTC, ZONED, SHAPE, OTHER)
 
-def values_at(view: SegmentView, numbers: Sequence[int], path: tuple[str, ...]) -> list[Any]:
-    """Return the value at a path of the metadata of each document; ``None`` if there is none."""
-    values: list[Any] = [None] * len(numbers)
-    unread = list(range(len(numbers)))
+
+class PathValues:
+    """The values at a path of the metadata of a view's documents.
+
+    Parameters
+    ----------
+    view
+        The view.
+    path
+        The path.
+    """
+
+    def __init__(self, view: SegmentView, path: tuple[str, ...]) -> None:
+        self._view, self._path = view, path
+        self._field: Field | None = None
+        self._is_kept = True
+        try:
+            self._field = view.segment.fields.find(path)
+        except KeyError:
+            self._is_kept = False
+
+    @property
+    def are_coded(self) -> bool:
+        """Whether two documents have equal values if and only if they have the same code."""
+        field = self._field
+        if field is None or self._view.changed:
+            return self._is_kept and not self._view.changed
+        finite = not field.has(REAL) or np.isfinite(field.numbers_of(REAL)[[0, -1]]).all()
+        return bool(finite) and not any(map(field.has, _AMBIGUOUS))
+
+    def codes(self, numbers: Int64) -> Int64:
+        """Return the code of each document's value, -1 if it has none, or none but null."""
+        codes = np.full(len(numbers), -1)
+        field = self._field
+        if field is None:
+            return codes
+        if field.documents is None:
+            codes[:] = field.codes[numbers]
+        elif len(field.documents):
+            places = np.searchsorted(field.documents, numbers)
+            places[places == len(field.documents)] = 0
+            there = field.documents[places] == numbers
+            codes[there] = field.codes[places[there]]
+        codes[codes < field.starts[FALSE]] = -1
+        return codes
+
+    def value(self, code: int) -> Any:
+        """Return the value of a code whose kind is known whole."""
+        field = self._field
+        assert field is not None
+        kind = bisect_right(field.starts, code) - 1
+        return field.value(kind, code - field.starts[kind])
+
+    def distinct(self, numbers: Int64) -> tuple[Int64, list[Any]]:
+        """Return the place of each document's value among some values, -1 if it has none.
+
+        Of these, two may be equal.
+        """
+        codes = self.codes(numbers)
+        unread = self._unread(numbers)
+        if (field := self._field) is not None:
+            for kind in (LIST, SHAPE):
+                span = field.codes_of(kind)
+                unread[(codes >= span.start) & (codes < span.stop)] = True
+        codes[unread] = -1
+        found, places = np.unique(codes, return_inverse=True)
+        places -= len(found) and found[0] == -1
+        values = [self.value(code) for code in found.tolist() if code >= 0]
+        for place, value in self._read(numbers, unread):
+            if value is not None:
+                places[place] = len(values)
+                values.append(value)
+        return places, values
+
+    def instants(self, numbers: Int64) -> Int64:
+        """Return the instants that the documents' dates name, as ``ticks``; or ``NO_MOMENT``."""
+        instants = np.full(len(numbers), NO_MOMENT)
+        if self._field is not None:
+            codes = self.codes(numbers)
+            instants[codes >= 0] = instants_of(self._field)[codes[codes >= 0]]
+        for place, value in self._read(numbers, self._unread(numbers)):
+            then = instant_of(value)
+            instants[place] = NO_MOMENT if then is None else ticks(then)
+        return instants
+
+    def numbers(self, numbers: Int64) -> Float64:
+        """Return the numbers that the documents have, float64; NaN where there is none."""
+        found = np.full(len(numbers), np.nan)
+        if (field := self._field) is not None:
+            codes = self.codes(numbers)
+            for kind in (WHOLE, REAL, OTHER):
+                span = field.codes_of(kind)
+                of_kind = (codes >= span.start) & (codes < span.stop)
+                if of_kind.any():
+                    values = _as_floats(field, kind)
+                    found[of_kind] = values[codes[of_kind] - span.start]
+        for place, value in self._read(numbers, self._unread(numbers)):
+            found[place] = _as_float(value)
+        return found
+
+    def _unread(self, numbers: Int64) -> Any:
+        """Say of which documents the metadata must be read."""
+        if not self._is_kept:
+            return np.ones(len(numbers), np.bool_)
+        changed = self._view.changed
+        if not changed:
+            return np.zeros(len(numbers), np.bool_)
+        return np.fromiter((number in changed for number in numbers.tolist()), np.bool_)
+
+    def _read(self, numbers: Int64, unread: Any) -> list[tuple[int, Any]]:
+        """Return the places of some documents, and their values as their metadata say."""
+        places: Sequence[int] = np.flatnonzero(unread).tolist()
+        if not places:
+            return []
+        metadata = decode_each(self._view.metadata_of(numbers[places].tolist()))
+        return [(p, value_at(one, self._path)) for p, one in zip(places, metadata, strict=True)]
+
+
+def _as_floats(field: Field, kind: int) -> Any:
+    if kind != OTHER:
+        return field.numbers_of(kind)
+    return np.array([_as_float(value) for value in field.values(kind)])
+
+
+def _as_float(value: Any) -> float:
+    if type(value) not in (int, float):
+        return math.nan
     try:
-        field = view.segment.fields.find(path)
-    except KeyError:  # it was not kept
-        pass
-    else:
-        changed = view.changed
-        known = [place for place in unread if numbers[place] not in changed]
-        unread = [place for place in unread if numbers[place] in changed]
-        if field is not None:
-            codes = _codes(field, [numbers[place] for place in known])
-            for place, code in zip(known, codes, strict=True):
-                if code >= 0:
-                    kind = bisect_right(field.starts, code) - 1
-                    if kind in KNOWN:
-                        values[place] = field.value(kind, code - field.starts[kind])
-                    else:  # of lists and dicts, a field holds a part
-                        unread.append(place)
-    if unread:
-        read = decode_each(view.metadata_of([numbers[place] for place in unread]))
-        for place, metadata in zip(unread, read, strict=True):
-            values[place] = value_at(metadata, path)
-    return values
-
-
-def _codes(field: Field, numbers: Sequence[int]) -> list[int]:
-    """Return the code of each document's value, -1 if it has none."""
-    wanted = np.array(numbers, np.int64)
-    if field.documents is None:
-        return field.codes[wanted].tolist()  # type: ignore[no-any-return]
-    if not len(field.documents):
-        return [-1] * len(wanted)
-    places = np.searchsorted(field.documents, wanted)
-    places[places == len(field.documents)] = 0
-    found = field.documents[places] == wanted
-    return np.where(found, field.codes[places].astype(np.int64), -1).tolist()  # type: ignore[no-any-return]
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

@@ -98,6 +98,10 @@ class PartView(SegmentView):
         """Return the ranks of documents among those of the part, by document number."""
         return numbers if self.is_whole else np.searchsorted(self._kept, numbers)
 
+    def numbers_at(self, ranks: Int64) -> Int64:
+        """Return the document numbers of the documents at ``ranks``."""
+        return ranks if self.is_whole else self._kept[ranks].astype(np.int64)
+
     def number_at(self, rank: int) -> int:
         """Return the document number of the document at ``rank``."""
         return rank if self.is_whole else int(self._kept[rank])

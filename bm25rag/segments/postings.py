@@ -108,7 +108,7 @@ class Postings:
     def find(self, term: bytes) -> Int64:
         """Return where the postings of a term begin in each of s blocks, and where they end.
 
-        The kernels do the same (``searching``) where all that they read is known to be right.
+        The kernels do the same (``lookup``) where all that they read is known to be right.
 
         Returns
         -------

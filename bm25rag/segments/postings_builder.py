@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -92,17 +93,24 @@ class Placed(NamedTuple):
 
 
 def build_postings(
-    terms: Terms, runs: list[Run], lengths: UInt32, text_fields: TextFields | None = None
+    terms: Terms,
+    runs: list[Run],
+    lengths: UInt32,
+    text_fields: TextFields | None = None,
+    of_analyses: Sequence[UInt32] = (),
 ) -> Postings:
     """Make the postings of some documents.
 
     Terms without postings are left out. The runs are used up; later ones have only later documents
     of a term. ``lengths`` holds |d| of every document, uint32; with ``text_fields``, it and the
-    runs have numbers of rows. Peak memory beyond the result is a few arrays of the size of the
-    longest run.
+    runs have numbers of rows. Of several analyses, each run is of one, and ``of_analyses`` has the
+    numbers of the lengths by each, (A, n). Peak memory beyond the result is a few arrays of the
+    size of the longest run.
     """
-    pairs = _Pairs(runs, lengths)
-    divided = text_fields is None
+    divided, lengths_of = text_fields is None, None
+    if text_fields is not None and len(of_analyses):
+        lengths_of = partial(_of_analysis, text_fields, of_analyses)
+    pairs = _Pairs(runs, lengths, lengths_of)
     placed = place_postings(terms, runs, len(lengths), pairs, divided)
     return placed.postings(pairs.tf, pairs.lengths, lengths, text_fields=text_fields)
 
@@ -192,16 +200,28 @@ def _apart(run: Run) -> Run:
     return Run(terms, sizes, documents, tf, run.first)
 
 
+def _of_analysis(text_fields: TextFields, of_analyses: Sequence[UInt32], run: Run) -> UInt32:
+    """Return the lengths of all documents by the analysis of a run."""
+    return of_analyses[int(text_fields.analyses_of(run.tf[:1]).sum())]  # 0 if it is empty
+
+
 class _Pairs:
     """The distinct pairs (tf, |d|) of postings, numbered in ascending order.
 
-    ``tf`` and ``lengths`` are the pair of each code, uint32.
+    ``tf`` and ``lengths`` are the pair of each code, uint32. ``lengths_of`` returns the lengths of
+    all documents for a run, if these depend on it.
     """
 
-    def __init__(self, runs: Sequence[Run], lengths: UInt32) -> None:
-        self._all_lengths = lengths
+    def __init__(
+        self,
+        runs: Sequence[Run],
+        lengths: UInt32,
+        lengths_of: Callable[[Run], UInt32] | None = None,
+    ) -> None:
+        self._all_lengths, self._lengths_of = lengths, lengths_of
         tallest = max([int(run.tf.max(initial=0)) for run in runs], default=0)
-        width = int(lengths.max(initial=0)) + 1
+        each = [lengths] if lengths_of is None else map(lengths_of, runs)
+        width = max([int(own.max(initial=0)) for own in each], default=0) + 1
         self._is_grid = (tallest + 1) * width <= _LARGEST_GRID
         # A pair is tf * width + |d|: the number of a cell, or what is sorted.
         self._width: Any = np.uint32(width) if self._is_grid else np.uint64(1 << 32)
@@ -211,8 +231,8 @@ class _Pairs:
                 present[self._pairs(run)] = True
             self._distinct: Unsigned = np.flatnonzero(present).astype(np.uint32)
         else:
-            each = [_distinct(self._pairs(run)) for run in runs]
-            self._distinct = _distinct(np.concatenate(each))
+            of_runs = [_distinct(self._pairs(run)) for run in runs]
+            self._distinct = _distinct(np.concatenate(of_runs))
         self.type: Any = np.uint16 if len(self._distinct) <= NARROW else np.uint32
         self.tf = (self._distinct // self._width).astype(np.uint32)
         self.lengths = (self._distinct % self._width).astype(np.uint32)
@@ -230,7 +250,8 @@ class _Pairs:
     def _pairs(self, run: Run) -> Unsigned:
         tf: Unsigned = run.tf.astype(self._width.dtype)
         tf *= self._width
-        tf += self._all_lengths[run.first :].take(run.documents)
+        lengths = self._all_lengths if self._lengths_of is None else self._lengths_of(run)
+        tf += lengths[run.first :].take(run.documents)
         return tf
 
 

@@ -75,7 +75,13 @@ class Segment:
     def names(self) -> tuple[str, ...] | None:
         """The fields of the texts; ``None`` if they have none."""
         fields = self.postings.text_fields
-        return None if fields is None else fields.names
+        return None if fields is None or fields.are_analyses else fields.names
+
+    @property
+    def analyses(self) -> int:
+        """How many analyses the texts have."""
+        fields = self.postings.text_fields
+        return 1 if fields is None or not fields.are_analyses else len(fields.names)
 
     def texts_of(self, name: str) -> Column:
         """Return the texts of a field."""
@@ -108,11 +114,20 @@ class Segment:
             self.stored_fields.check_all()
 
     @property
+    def sizes(self) -> dict[str, int]:
+        """Bytes of all arrays, by what they hold."""
+        fields, vectors = self.stored_fields, self.vectors
+        texts = (self.texts, *self.other_texts.values())
+        return {
+            "postings": self.postings.nbytes,
+            "ids": self.ids.column.nbytes + self.ids.keys.nbytes + self.ids.order.nbytes,
+            "texts": sum(column.nbytes for column in texts),
+            "metadata": self.metadata.nbytes + (0 if fields is None else fields.nbytes),
+            "payloads": self.payloads.nbytes,
+            "vectors": 0 if vectors is None else vectors.nbytes,
+        }
+
+    @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        own_columns = (self.ids.column, self.texts, self.metadata, self.payloads)
-        columns = (*own_columns, *self.other_texts.values())
-        keys = self.ids.keys.nbytes + self.ids.order.nbytes
-        own = self.postings.nbytes + keys + sum(column.nbytes for column in columns)
-        optional = (self.stored_fields, self.vectors)
-        return own + sum(part.nbytes for part in optional if part is not None)
+        return sum(self.sizes.values())

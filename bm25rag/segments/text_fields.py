@@ -7,6 +7,10 @@ weights matter only where the table of scores is computed.
 
 (Of SciFact's 5,183 titles and abstracts there are 114 distinct rows of counts, 2,440 of lengths
 and 31,498 pairs of them, for 511,000 postings: codes of 16 bits. Joined texts have 4,419 pairs.)
+
+Where an index has several analyses instead, each counts in a column of its own. A term is of one
+analysis, so its row of counts has one number that is not 0, and the lengths of its code are a row
+with that of the same analysis alone. Documents have rows with all of theirs.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ class TextFields:
     Parameters
     ----------
     names
-        The F fields.
+        The F fields; the first of several analyses has the name "".
     counts
         How often a term occurs in each, for each number that stands for tf, uint32 (K, F).
     lengths
@@ -41,10 +45,22 @@ class TextFields:
     def __init__(self, names: tuple[str, ...], counts: UInt32, lengths: UInt32) -> None:
         self.names, self.counts, self.lengths = names, counts, lengths
 
+    @property
+    def are_analyses(self) -> bool:
+        """Whether columns are of analyses, and not of fields."""
+        return not self.names[0]
+
+    def analyses_of(self, tf: UInt32) -> Int64:
+        """Return which analysis the postings are of that numbers in place of tf stand for."""
+        analyses: Int64 = self.counts.argmax(axis=1)
+        return analyses[tf]
+
     def weigh(
         self, tf: UInt32, lengths: UInt32, weights: Sequence[float]
     ) -> tuple[Float64, Float64]:
-        """Return the weighted tf and |d| that pairs of numbers stand for."""
+        """Return the weighted tf and |d| of pairs of numbers; of analyses, their own."""
+        if self.are_analyses:
+            weights = [1.0] * len(self.names)
         return _weigh(self.counts, weights).take(tf), _weigh(self.lengths, weights).take(lengths)
 
     def tokens(self, lengths: Unsigned | Int64) -> tuple[int, ...]:
@@ -123,6 +139,37 @@ def join_fields(run: Run, fields: int) -> tuple[Run, UInt32]:
     sizes = np.add.reduceat(is_first, starts, dtype=np.uint32) if len(starts) else run.sizes
     distinct, numbers = number_rows(rows)
     return Run(run.terms, sizes, documents[is_first], numbers, run.first // fields), distinct
+
+
+def count_analysis(run: Run, analysis: int, analyses: int) -> tuple[Run, UInt32]:
+    """Return the postings of one of several analyses, as ``join_fields`` does those of fields."""
+    distinct, numbers = number_rows(run.tf.astype(np.uint32)[:, None])
+    rows = np.zeros((len(distinct), analyses), np.uint32)
+    rows[:, analysis] = distinct[:, 0]
+    return run._replace(tf=numbers), rows
+
+
+def number_lengths(lengths: UInt32) -> tuple[UInt32, UInt32]:
+    """Return numbers for the lengths of documents by each of several analyses, (n, A).
+
+    Returns
+    -------
+    rows
+        The distinct rows, of documents and of codes.
+    numbers
+        The row of each document, and then for each analysis the row of that length alone, 0 where
+        it is 0, uint32 (A + 1, n).
+    """
+    count, analyses = lengths.shape
+    rows = np.zeros((analyses + 1, count, analyses), np.uint32)
+    rows[0] = lengths
+    is_used = np.ones((analyses + 1, count), np.bool_)
+    for analysis in range(analyses):
+        rows[analysis + 1, :, analysis] = lengths[:, analysis]
+        is_used[analysis + 1] = lengths[:, analysis] > 0
+    numbers = np.zeros(is_used.shape, np.uint32)
+    distinct, numbers[is_used] = number_rows(rows[is_used])
+    return distinct, numbers
 
 
 def number_runs(runs: list[Run], tables: Sequence[UInt32], fields: int) -> UInt32:

@@ -144,13 +144,17 @@ class SegmentView:
         """Return the ranks of living documents among the living ones, by document number."""
         return numbers - np.searchsorted(self.deleted, numbers) if len(self.deleted) else numbers
 
-    def number_at(self, rank: int) -> int:
-        """Return the document number of the living document at ``rank``."""
+    def numbers_at(self, ranks: Int64) -> Int64:
+        """Return the document numbers of the living documents at ``ranks``."""
         if not len(self.deleted):
-            return rank
+            return ranks
         # deleted[i] - i living documents come before deleted[i].
         before = self.deleted.astype(np.int64) - np.arange(len(self.deleted))
-        return rank + int(np.searchsorted(before, rank, side="right"))
+        return ranks + np.searchsorted(before, ranks, side="right")
+
+    def number_at(self, rank: int) -> int:
+        """Return the document number of the living document at ``rank``."""
+        return int(self.numbers_at(np.asarray(rank))) if len(self.deleted) else rank
 
     def numbers(self) -> range | Int64:
         """Return the numbers of the living documents, ascending."""

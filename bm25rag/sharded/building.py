@@ -15,6 +15,7 @@ from bm25rag.building.folder import locked_to_build, remove
 from bm25rag.building.gathering import gather
 from bm25rag.building.plan import Plan
 from bm25rag.common.checks import check_count, check_sequence
+from bm25rag.common.clock import now
 from bm25rag.documents import Document, Text
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
 from bm25rag.scoring.variants import Parameters
@@ -162,6 +163,7 @@ def publish(folder: str, shards: int, statistics: Statistics, settings: dict[str
         file,
         tuple(records),
         capacity,
+        now(),
     )
     replace_sharded(folder, sharded)
     clean_sharded(folder, 1)

@@ -7,14 +7,15 @@ into it. So a reader has all shards of one commit, and a crash leaves the last o
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from bm25rag.analysis import Tokenizer
 from bm25rag.building.folder import remove
+from bm25rag.common.clock import iso_time, now
 from bm25rag.errors import CorruptIndexError, NotAnIndexError, ReadOnlyError
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
@@ -39,13 +40,14 @@ from bm25rag.sharded.statistics import (
     statistics_id,
     write_statistics,
 )
-from bm25rag.storage.array_file import FileRecord
 from bm25rag.storage.attachment import MergeSome
+from bm25rag.storage.checksummed_file import FileRecord
 from bm25rag.storage.file_identity import FileMark
 from bm25rag.storage.folder_lock import lock_folder
 from bm25rag.storage.folder_reader import FolderReader
 from bm25rag.storage.folder_writer import FolderWriter
-from bm25rag.storage.fs import flush_folder, new_file
+from bm25rag.storage.fs import flush_folder, link_file
+from bm25rag.storage.kept_commits import drop_expired, find_commit, keep_manifest
 from bm25rag.storage.manifest import SHARDED, Manifest
 from bm25rag.storage.saved_copy import SavedCopy, files_of
 from bm25rag.storage.segment_files import read_index, write_commit
@@ -103,11 +105,12 @@ class ShardedReader(FolderReader):
         mark = self._make_mark()
         sharded, shards, statistics = self.read_files()
         views = [view for shard in shards for view in shard.views]
-        manifest = Manifest(sharded.commit, sharded.settings, (), ())
+        manifest = Manifest(sharded.commit, sharded.settings, (), (), sharded.time)
         state = self._interpret(manifest, views)
         if self._untrusted and self._only is None:
             check_statistics(self._folder, sharded, shards)
-        state = state._replace(statistics=statistics)
+        part = "" if self._only is None else f"/{self._only}"
+        state = state._replace(statistics=statistics, commit_id=sharded.commit_id + part)
         self.sharded, self.shards = sharded, shards
         self.manifest, self._state, self._mark = manifest, state, mark
         return state
@@ -120,18 +123,24 @@ class ShardedReader(FolderReader):
     def read_files(self) -> tuple[ShardedManifest, list[Shard], Statistics]:
         """Read all files of the last commit; raise as ``BM25Index.open``."""
         for attempt in range(_RETRIES):
-            sharded = read_sharded(self._folder)
+            sharded = self._read_sharded()
             try:
                 return sharded, self._read_shards(sharded), self._read_statistics(sharded)
             except (FileNotFoundError, NotAnIndexError, CorruptIndexError) as error:
                 # A writer may have committed and cleaned up in between: read again.
-                if read_sharded(self._folder) != sharded and attempt < _RETRIES - 1:
+                if self._read_sharded() != sharded and attempt < _RETRIES - 1:
                     continue
                 if isinstance(error, CorruptIndexError):
                     raise
                 message = f"{error.filename or error}; restore the folder from a copy"
                 raise CorruptIndexError(f"a part is missing: {message}") from None
         raise AssertionError("unreachable")
+
+    def _read_sharded(self) -> ShardedManifest:
+        folder = self._folder
+        if self.commit is None:
+            return read_sharded(folder)
+        return find_commit(folder, self.commit, lambda name: read_sharded(folder, name=name))
 
     def _read_shards(self, sharded: ShardedManifest) -> list[Shard]:
         known = {
@@ -165,7 +174,7 @@ class ShardedReader(FolderReader):
 
     def has_moved(self) -> bool:
         """Whether the folder holds another commit than the one read last."""
-        if self._mark is not None and self._mark.is_current():
+        if self.commit is not None or (self._mark is not None and self._mark.is_current()):
             return False
         mark = self._make_mark()
         if read_sharded(self._folder) != self.sharded:
@@ -204,6 +213,10 @@ def verify_sharded(folder: str) -> None:
     check_statistics(folder, sharded, shards)
 
 
+def _read_named(folder: str, name: str | None) -> ShardedManifest:
+    return read_sharded(folder, name=name)
+
+
 class _Stored(NamedTuple):
     """A file of the last commit, and the folder that it is in."""
 
@@ -231,7 +244,14 @@ class ShardedWriter(FolderWriter):
     def take_over(self, reader: FolderReader, state: State) -> None:
         """Start from what has been read of the folder while it was locked."""
         assert isinstance(reader, ShardedReader)
-        self._sharded, self._shards, self._state = reader.sharded, reader.shards, state
+        self.start_from_shards(reader.sharded, reader.shards, state)
+
+    def start_from_shards(
+        self, sharded: ShardedManifest, shards: list[Shard], state: State
+    ) -> None:
+        """Start from the last commit."""
+        self._sharded, self._shards, self._state = sharded, shards, state
+        self.keep = sharded.settings.get("keep", 0)
         self._shard_of = WeakKeyDictionary()
         for number, shard in enumerate(self._shards):
             self.assign(shard.views, number)
@@ -240,6 +260,11 @@ class ShardedWriter(FolderWriter):
     def shard_count(self) -> int:
         """How many shards the last commit has."""
         return len(self._sharded.shards)
+
+    @property
+    def committed(self) -> str | None:
+        """When the last commit was made."""
+        return iso_time(self._sharded.time)
 
     def assign(self, views: Sequence[SegmentView], shard: int) -> Sequence[SegmentView]:
         """Let segments belong to a shard; return them."""
@@ -289,20 +314,29 @@ class ShardedWriter(FolderWriter):
             remove(commit_folder(self._folder, number))  # the disk may be full
             raise
         try:
+            if self.keep:
+                keep_manifest(self._folder, SHARDED, self._sharded.commit)
             replace_sharded(self._folder, sharded)
         except BaseException:
             # An interrupt may have come after the commit became visible.
             with suppress(OSError):
                 if read_sharded(self._folder) == sharded:
-                    self._sharded, self._shards, self._state = sharded, shards, state
+                    self._show(sharded, shards, state)
             raise
-        self._sharded, self._shards, self._state = sharded, shards, state
-        clean_sharded(self._folder, number)
+        self._show(sharded, shards, state)
+        flush_folder(self._folder)
+        read = partial(_read_named, self._folder)
+        clean_sharded(self._folder, number, *drop_expired(self._folder, sharded, self.keep, read))
+
+    def _show(self, sharded: ShardedManifest, shards: list[Shard], state: State) -> None:
+        """Make what is visible in the folder the last commit."""
+        self._state = state._replace(commit_id=sharded.commit_id)
+        self._sharded, self._shards = sharded, shards
+        self._tell()
 
     def _write(self, number: int, state: State) -> tuple[ShardedManifest, list[Shard]]:
         """Write everything of a commit but its manifest."""
-        settings = state.settings()
-        parse_settings(self._folder, settings)  # what could not be read again is not written
+        settings = self.settings_of(state)
         groups = self.group(state.views)
         target = commit_folder(self._folder, number)
         remove(target)  # of a commit that was interrupted
@@ -334,6 +368,7 @@ class ShardedWriter(FolderWriter):
             file,
             tuple(records),
             self._sharded.capacity,
+            now(),
         )
         return sharded, shards
 
@@ -360,12 +395,3 @@ def _link(
                 link_file(os.path.join(source, record.name), os.path.join(folder, record.name))
                 known[of] = record
     return known
-
-
-def link_file(source: str, target: str) -> None:
-    """Link a file that is never changed to another name, or copy it."""
-    try:
-        os.link(source, target)
-    except OSError:  # the file system has no links
-        with open(source, "rb") as old, new_file(target) as new:
-            shutil.copyfileobj(old, new)

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bm25rag.live.open_folder import Kind
 from bm25rag.sharded.folder import ShardedReader, ShardedWriter, verify_sharded
 
 if TYPE_CHECKING:
-    from bm25rag.storage.remote_mirror import Mirror
+    from bm25rag.storage.remote_mirror import Mirror, Store
+    from bm25rag.storage.repair import Damage
 
 
-def mirror_shards(
-    url: str,
-    cache: str | PathLike[str] | None,
-    options: dict[str, Any] | None,
-    only: int | None = None,
-) -> Mirror:
-    """Return the cache of a remote sharded index, or of ``only`` one shard of it."""
+def _mirror(store: Store, folder: str) -> Mirror:
     from bm25rag.sharded.remote import ShardedMirror
 
-    return ShardedMirror(url, cache, options, only)
+    return ShardedMirror(store, folder)
 
 
-SHARDED = Kind(ShardedReader, ShardedWriter, mirror_shards, verify_sharded)
+def _repair(folder: str, dry_run: bool) -> list[Damage]:
+    from bm25rag.sharded.repair import repair_sharded
+
+    return repair_sharded(folder, dry_run)
+
+
+SHARDED = Kind(ShardedReader, ShardedWriter, _mirror, verify_sharded, _repair)

@@ -23,14 +23,16 @@ from typing import Any, NamedTuple
 
 from bm25rag.building.folder import remove
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
-from bm25rag.storage.array_file import FileRecord, open_regular
+from bm25rag.storage.checksummed_file import FileRecord, open_regular
 from bm25rag.storage.fs import flush_folder
 from bm25rag.storage.manifest import (
     MANIFEST,
     SHARDED,
+    digest,
     manifest_path,
     natural,
     parse_sealed,
+    parse_time,
     parse_tokens,
     read_sealed,
     record_entry,
@@ -56,7 +58,7 @@ class ShardedManifest(NamedTuple):
 
     ``settings`` are those of ``State.settings``; ``statistics`` is the id that all shards
     must carry, ``file`` holds these statistics. When the last shard has ``capacity``
-    documents, the next ones go to a new shard.
+    documents, the next ones go to a new shard. ``time`` is as in ``Manifest``.
     """
 
     commit: int
@@ -67,6 +69,12 @@ class ShardedManifest(NamedTuple):
     file: FileRecord
     shards: tuple[ShardRecord, ...]
     capacity: int
+    time: int
+
+    @property
+    def commit_id(self) -> str:
+        """The number of the commit, and a digest of what it is."""
+        return f"{self.commit}-{digest(self[1:])}"
 
     @property
     def first_rows(self) -> list[int]:
@@ -122,8 +130,8 @@ def _checksum(folder: str) -> int:
         return zlib.crc32(file.read())
 
 
-def read_sharded(folder: str, *, writing: bool = False) -> ShardedManifest:
-    """Read the manifest of a sharded index.
+def read_sharded(folder: str, *, writing: bool = False, name: str | None = None) -> ShardedManifest:
+    """Read the manifest of a sharded index; ``name`` is as for ``read_manifest``.
 
     Raises
     ------
@@ -135,9 +143,9 @@ def read_sharded(folder: str, *, writing: bool = False) -> ShardedManifest:
         If it is damaged.
     """
     try:
-        return read_sealed(folder, SHARDED, _FORMAT, _parse, writing=writing)
+        return read_sealed(folder, name or SHARDED, _FORMAT, _parse, writing=writing)
     except NotAnIndexError:
-        if os.path.exists(manifest_path(folder)):
+        if name is None and os.path.exists(manifest_path(folder)):
             message = f"{folder} holds an index that is not sharded: use BM25Index.open"
             raise NotAnIndexError(message) from None
         raise
@@ -170,6 +178,7 @@ def _parse(body: Mapping[str, Any]) -> ShardedManifest:
         file,
         tuple(shards),
         natural(body["capacity"]),
+        parse_time(body["time"]),
     )
 
 
@@ -188,17 +197,18 @@ def replace_sharded(folder: str, manifest: ShardedManifest) -> None:
         "checksum": record["checksum"],
         "shards": [shard._asdict() for shard in manifest.shards],
         "capacity": manifest.capacity,
+        "time": manifest.time,
     }
     counts = (manifest.commit, manifest.documents, *manifest.tokens)
     replace_sealed(folder, SHARDED, _FORMAT, body, counts)
 
 
-def clean_sharded(folder: str, commit: int) -> None:
-    """Remove what belongs to other commits, once this one is on disk."""
+def clean_sharded(folder: str, *commits: int) -> None:
+    """Remove what belongs to other commits, once these are on disk."""
     flush_folder(folder)
-    kept = os.path.basename(commit_folder(folder, commit))
+    kept = {os.path.basename(commit_folder(folder, commit)) for commit in commits}
     # Windows keeps a file that a reader has mapped; a later commit removes what remains.
     with suppress(OSError):
         for name in os.listdir(folder):
-            if _OURS.fullmatch(name) and name != kept:
+            if _OURS.fullmatch(name) and name not in kept:
                 remove(os.path.join(folder, name))

@@ -1,16 +1,14 @@
-"""The cache of a remote sharded index: all of it, or one shard with the statistics."""
+"""A folder kept as that of a sharded index is: all of it, or one shard with the statistics."""
 
 from __future__ import annotations
 
 import os
 import re
 import zlib
-from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from bm25rag.errors import CorruptIndexError
-from bm25rag.sharded.folder import link_file
 from bm25rag.sharded.manifest import (
     STATISTICS,
     ShardRecord,
@@ -18,19 +16,20 @@ from bm25rag.sharded.manifest import (
     parse_sharded,
     shard_folder,
 )
-from bm25rag.storage.array_file import FileRecord
+from bm25rag.storage.checksummed_file import FileRecord
+from bm25rag.storage.fs import link_file
 from bm25rag.storage.manifest import MANIFEST, SHARDED, parse_manifest
-from bm25rag.storage.remote_mirror import Mirror, is_whole
+from bm25rag.storage.remote_mirror import Mirror, Store, is_whole
 
 _FILE = re.compile(r"(?P<commit>commit-\d+)/((?P<shard>shard-\d+)/)?[^/]+")
 
 
 class ShardedMirror(Mirror):
-    """A cache folder for the remote folder of a sharded index.
+    """A folder that is kept as the folder of a sharded index is.
 
     Parameters
     ----------
-    url, cache, options
+    store, folder
         As for ``Mirror``.
     only
         The one shard to fetch; ``None`` for all. Shards that others have fetched stay.
@@ -38,31 +37,27 @@ class ShardedMirror(Mirror):
 
     manifest: ClassVar[str] = SHARDED
 
-    def __init__(
-        self,
-        url: str,
-        cache: str | os.PathLike[str] | None,
-        options: Mapping[str, Any] | None,
-        only: int | None = None,
-    ) -> None:
-        super().__init__(url, cache, options)
+    def __init__(self, store: Store, folder: str, only: int | None = None) -> None:
+        super().__init__(store, folder)
         self._only = only
 
-    def _fetch(self, data: bytes) -> list[str]:
+    def list_files(self, data: bytes) -> tuple[dict[str, FileRecord], dict[str, bytes]]:
+        """Return the files that a manifest names, and those that name others, with contents."""
         sharded = parse_sharded(f"{self.store.url}/{SHARDED}", data)
         count = len(sharded.shards)
         if self._only is not None and self._only >= count:
             raise ValueError(f"number must be less than {count}, the shards, got {self._only}")
         commit = commit_folder("", sharded.commit)
-        kept = [f"{commit}/{STATISTICS}"]
-        os.makedirs(os.path.join(self.folder, commit), exist_ok=True)
-        self._fetch_file(kept[0], sharded.file)
+        files, inner = {f"{commit}/{STATISTICS}": sharded.file}, {}
         for number in range(count) if self._only is None else [self._only]:
-            kept += self._fetch_shard(f"{commit}/{_shard(number)}", sharded.shards[number])
-        return kept
+            folder = f"{commit}/{_shard(number)}"
+            name = f"{folder}/{MANIFEST}"
+            inner[name] = self._read_shard(name, sharded.shards[number])
+            manifest = parse_manifest(f"{self.store.url}/{name}", inner[name])
+            files |= {f"{folder}/{record.name}": record for record in manifest.records()}
+        return files, inner
 
-    def _fetch_shard(self, folder: str, shard: ShardRecord) -> list[str]:
-        name = f"{folder}/{MANIFEST}"
+    def _read_shard(self, name: str, shard: ShardRecord) -> bytes:
         data = self.store.read(name)
         if data is None:
             raise FileNotFoundError(name)
@@ -71,13 +66,7 @@ class ShardedMirror(Mirror):
                 f"{self.store.url}/{name}: is another than was committed; upload the whole "
                 "folder from one copy"
             )
-        manifest = parse_manifest(f"{self.store.url}/{name}", data)
-        os.makedirs(os.path.join(self.folder, folder), exist_ok=True)
-        for stored in manifest.stored:
-            for record in (stored.segment, *stored.changes):
-                self._fetch_file(f"{folder}/{record.name}", record)
-        self._write(name, data)
-        return [name, *(f"{folder}/{one}" for one in manifest.names())]
+        return data
 
     def _fetch_file(self, name: str, record: FileRecord) -> None:
         """Fetch a file, unless it is there, or is among those of another commit."""

@@ -22,8 +22,8 @@ from bm25rag.common.arrays import Int64, UInt32, narrowed
 from bm25rag.scoring.variants import Parameters
 from bm25rag.segments.statistics import Statistics
 from bm25rag.segments.view import SegmentView, add_tokens
-from bm25rag.storage.array_file import ArraysFile, CheckedArray, FileRecord, write_arrays
 from bm25rag.storage.checked_columns import CheckedColumn, CheckedStringTable
+from bm25rag.storage.checksummed_file import ArraysFile, CheckedArray, FileRecord, write_arrays
 
 # Terms that are merged at a time, counted once for each segment that has them.
 _TERMS = 1 << 20

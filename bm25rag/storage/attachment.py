@@ -34,6 +34,11 @@ class Attachment:
         """How many shards the folder is divided into; 0 if it is not."""
         return 0
 
+    @property
+    def committed(self) -> str | None:
+        """When the last commit of the folder was made; ``None`` if there is none."""
+        return None
+
     def tidy(self, views: Sequence[SegmentView], merge_some: MergeSome) -> Sequence[SegmentView]:
         """Merge as much as a write may that has left these segments."""
         return merge_some(views)

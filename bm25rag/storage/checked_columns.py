@@ -11,7 +11,7 @@ from bm25rag.columns.string_table import StringTable, keys_of, ties
 from bm25rag.common.arrays import Int64, UInt32
 from bm25rag.common.gil import release_gil
 from bm25rag.kernels.records import StringArrays
-from bm25rag.storage.array_file import CheckedArray, file_blocks
+from bm25rag.storage.checksummed_file import CheckedArray, file_blocks
 
 # To check this share of a column string by string takes as long as to check all of it.
 _CHECK_ALL = 256

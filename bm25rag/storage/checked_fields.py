@@ -23,8 +23,8 @@ from bm25rag.metadata.field import (
     Path,
 )
 from bm25rag.metadata.fields import ARRAYS, Fields
-from bm25rag.storage.array_file import ArraysFile
 from bm25rag.storage.checked_columns import CheckedColumn
+from bm25rag.storage.checksummed_file import ArraysFile
 
 
 class CheckedFields(Fields):

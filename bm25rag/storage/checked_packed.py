@@ -6,8 +6,8 @@ from bm25rag.columns.packed import PackedColumn
 from bm25rag.common.arrays import Int64, UInt8
 from bm25rag.errors import CorruptIndexError
 from bm25rag.kernels.records import StringArrays
-from bm25rag.storage.array_file import CheckedArray, file_blocks
 from bm25rag.storage.checked_columns import CheckedColumn
+from bm25rag.storage.checksummed_file import CheckedArray, file_blocks
 
 # Strings that are decoded in one step.
 _AT_ONCE = 1024

@@ -13,11 +13,11 @@ from bm25rag.kernels import backend
 from bm25rag.kernels.records import PostingsArrays
 from bm25rag.segments.doc_blocks import DocBlocks
 from bm25rag.segments.postings import VECTORS, Postings
-from bm25rag.storage.array_file import ArraysFile, CheckedArray, file_blocks
 from bm25rag.storage.checked_columns import CheckedStringTable
+from bm25rag.storage.checksummed_file import ArraysFile, CheckedArray, file_blocks
 
 # Postings that are compared in one step.
-_AT_ONCE = 1 << 17
+AT_ONCE = 1 << 17
 # The largest weight, as it is rounded to float32.
 _LARGEST = float(np.float32(LARGEST_WEIGHT))
 _WRONG = {
@@ -294,8 +294,8 @@ class CheckedPostings(Postings):
     def _check_lengths(self, documents: UInt32) -> None:
         """Check that the codes of each document have its length."""
         self._lengths.check(0, len(self._lengths))
-        for first in range(0, len(documents), _AT_ONCE):
-            some = slice(first, first + _AT_ONCE)
+        for first in range(0, len(documents), AT_ONCE):
+            some = slice(first, first + AT_ONCE)
             lengths = self.code_length.take(self.codes[some])
             if np.any(lengths != self.lengths.take(documents[some])):
                 raise self._codes.reject("does not agree with the lengths")

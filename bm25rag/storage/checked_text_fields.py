@@ -1,4 +1,4 @@
-"""Postings of a file whose texts have fields."""
+"""Postings of a file whose texts have fields, or several analyses."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import numpy as np
 from bm25rag.common.arrays import Bool, Int64, UInt32, Unsigned
 from bm25rag.segments.text_fields import TextFields
 from bm25rag.segments.view import add_tokens
-from bm25rag.storage.array_file import ArraysFile
 from bm25rag.storage.checked_columns import CheckedColumn, CheckedStringTable
-from bm25rag.storage.checked_postings import CheckedDocBlocks, CheckedPostings
+from bm25rag.storage.checked_postings import AT_ONCE, CheckedDocBlocks, CheckedPostings
+from bm25rag.storage.checksummed_file import ArraysFile
 
 
 class CheckedFieldPostings(CheckedPostings):
@@ -60,8 +60,28 @@ class CheckedFieldPostings(CheckedPostings):
         if int(code_tf.max(initial=0)) >= max(len(fields.counts), 1):
             raise self._code_tf.reject("points beyond the rows of counts")
         self._check_numbers(code_length)
-        if np.any(fields.counts[code_tf] > fields.lengths[code_length]):
+        counts, lengths = fields.counts[code_tf], fields.lengths[code_length]
+        wrong = bool(np.any(counts > lengths))
+        if fields.are_analyses:  # a code is of one alone
+            wrong = wrong or not np.array_equal(counts > 0, lengths > 0)
+            wrong = wrong or bool(np.any(np.count_nonzero(counts, axis=1) != 1))
+        if wrong:
             raise self._code_tf.reject("holds an impossible term frequency")
+
+    def _check_lengths(self, documents: UInt32) -> None:
+        """Check that the codes of each document have its length, by their analysis."""
+        fields = self.text_fields
+        if not fields.are_analyses:
+            super()._check_lengths(documents)
+            return
+        self._lengths.check(0, len(self._lengths))
+        analyses = fields.analyses_of(self.code_tf)
+        own = fields.lengths[self.code_length, analyses]
+        for first in range(0, len(documents), AT_ONCE):
+            some = slice(first, first + AT_ONCE)
+            codes, rows = self.codes[some], self.lengths.take(documents[some])
+            if np.any(own.take(codes) != fields.lengths[rows, analyses.take(codes)]):
+                raise self._codes.reject("does not agree with the lengths")
 
     def _check_sums(self, documents: UInt32) -> None:
         """Check that codes and lengths say the same of every field of every document."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bm25rag.errors import LockedError, NotAnIndexError
 from bm25rag.forks import importing
-from bm25rag.storage.array_file import check_regular
+from bm25rag.storage.checksummed_file import check_regular
 from bm25rag.storage.fs import make_folder
 from bm25rag.storage.manifest import BUILDING, LOCK, MANIFEST, is_ours, read_manifest, unfinished
 

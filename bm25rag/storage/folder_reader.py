@@ -7,11 +7,14 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from bm25rag.analysis import PAPER, Analyzer, Tokenizer
+from bm25rag.analysis.settings import further_settings
 from bm25rag.analysis.stemming import snowball_version
+from bm25rag.common.clock import iso_time
 from bm25rag.errors import AnalyzerChangedWarning, TokenizerRequiredError, UntrustedIndexError
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.attachment import Attachment
 from bm25rag.storage.file_identity import FileMark
+from bm25rag.storage.kept_commits import find_commit
 from bm25rag.storage.manifest import Manifest, manifest_path, read_manifest
 from bm25rag.storage.saved_copy import SavedCopy
 from bm25rag.storage.segment_files import read_index
@@ -26,13 +29,15 @@ class FolderReader(Attachment):
 
     Its files are ``mapped``, or read into memory. ``untrusted`` refuses what a stranger could
     misuse, and verifies the rest. ``mirror`` keeps the folder as a remote one is; ``None`` if it is
-    no cache. ``opened_by`` holds the arguments of ``BM25Index.open``, for pickles.
+    no cache. ``commit`` is the id of the one commit to read; ``None`` for the last.
+    ``opened_by`` holds the arguments of ``BM25Index.open``, for pickles.
     """
 
     description = "an index opened with mode='r'"
     advice = "open it with mode='w' to change it, or change a copy in memory, copy.copy(index)"
     read_only = True
     mirror: Mirror | None = None
+    commit: str | None = None
 
     def __init__(
         self, folder: str, mapped: bool, tokenizer: Tokenizer | None, untrusted: bool
@@ -46,6 +51,16 @@ class FolderReader(Attachment):
         self._state: State | None = None
         self._mark: FileMark | None = None
 
+    @property
+    def folder(self) -> str:
+        """The folder."""
+        return self._folder
+
+    @property
+    def committed(self) -> str | None:
+        """When the last commit that was read was made."""
+        return iso_time(self.manifest.time)
+
     def synced(self) -> AbstractContextManager[None]:
         """Bring a cache up to date, and keep it there while it is read."""
         return nullcontext() if self.mirror is None else self.mirror.synced()
@@ -55,10 +70,16 @@ class FolderReader(Attachment):
         before = self._state
         mark = self._make_mark()
         known = zip(self.manifest.stored, before.views if before else (), strict=True)
-        manifest, views = read_index(self._folder, self._mapped, dict(known))
+        manifest, views = read_index(self._folder, self._mapped, dict(known), self._read_manifest)
         state = self._interpret(manifest, views)
         self.manifest, self._state, self._mark = manifest, state, mark
         return state
+
+    def _read_manifest(self, folder: str) -> Manifest:
+        """Read the manifest of the last commit, or of the one that is asked for."""
+        if self.commit is None:
+            return read_manifest(folder)
+        return find_commit(folder, self.commit, lambda name: read_manifest(folder, name=name))
 
     def _interpret(self, manifest: Manifest, views: list[SegmentView]) -> State:
         """Make the state of a commit, given its files."""
@@ -78,6 +99,7 @@ class FolderReader(Attachment):
             settings.next_id,
             settings.probe,
             settings.extra,
+            commit_id=manifest.commit_id,
         )
 
     def verify(self, state: State) -> None:
@@ -92,7 +114,7 @@ class FolderReader(Attachment):
 
     def has_moved(self) -> bool:
         """Whether the folder holds another commit than the one read last."""
-        if self._mark is not None and self._mark.is_current():
+        if self.commit is not None or (self._mark is not None and self._mark.is_current()):
             return False
         mark = self._make_mark()
         if read_manifest(self._folder) != self.manifest:
@@ -106,8 +128,10 @@ class FolderReader(Attachment):
         return FileMark(manifest_path(self._folder))
 
     def _analyzer(self, settings: dict[str, Any], probe: Mapping[str, str]) -> Analyzer:
-        pattern = settings["analyzer"].get("token_pattern")
-        if self._untrusted and pattern not in ("auto", PAPER):
+        own = settings["analyzer"]
+        each = [own, *(further for further, _ in further_settings(own))]
+        patterns = (one.get("token_pattern") for one in each if self._untrusted)
+        for pattern in (one for one in patterns if one not in ("auto", PAPER)):
             raise UntrustedIndexError(
                 f"the analyzer of {self._folder} has the token_pattern {pattern!r:.100}, which "
                 "untrusted=True refuses: a pattern can keep a search busy without end; "
@@ -130,11 +154,22 @@ def _verify(views: Sequence[SegmentView]) -> None:
     verify_segments(views)
 
 
+def _probed(analyzer: Analyzer, probe: list[str]) -> tuple[list[str], list[str]]:
+    """Return the words of a probe and their stems now."""
+    if not analyzer.also:
+        return probe, analyzer.stems(probe)
+    from bm25rag.analysis.spaces import space_of  # few indexes have several
+
+    pairs, each = list(map(space_of, probe)), dict(enumerate(analyzer.analyses))
+    words = [word for _, word in pairs]
+    return words, [each.get(number, analyzer).stems([word])[0] for number, word in pairs]
+
+
 def _warn_of_changes(analyzer: Analyzer, probe: Mapping[str, str], version: str) -> None:
-    now = analyzer.stems(list(probe))
+    words, now = _probed(analyzer, list(probe))
     changed = [
         f"{word!r:.40} was {old!r:.40}, is {new!r:.40}"
-        for (word, old), new in zip(probe.items(), now, strict=True)
+        for word, old, new in zip(words, probe.values(), now, strict=True)
         if old != new
     ]
     if changed:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from bm25rag.common.clock import iso_time
+from bm25rag.common.logs import tell
 from bm25rag.errors import NotAnIndexError, ReadOnlyError
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
-from bm25rag.storage.array_file import FileRecord
 from bm25rag.storage.attachment import Attachment
+from bm25rag.storage.checksummed_file import FileRecord
 from bm25rag.storage.folder_lock import check_target, folder_to_fill, lock_folder
 from bm25rag.storage.fs import flush_folder
-from bm25rag.storage.manifest import Manifest, clean, manifest_path, read_manifest
+from bm25rag.storage.kept_commits import drop_expired, keep_manifest
+from bm25rag.storage.manifest import MANIFEST, Manifest, clean, manifest_path, read_manifest
 from bm25rag.storage.saved_copy import SavedCopy, files_of
 from bm25rag.storage.segment_files import write_commit
 from bm25rag.storage.state import State, parse_settings
@@ -23,6 +27,10 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
     from bm25rag.storage.folder_reader import FolderReader
+
+
+def _read_named(folder: str, name: str | None) -> Manifest:
+    return read_manifest(folder, name=name)
 
 
 class FolderWriter(Attachment):
@@ -38,6 +46,8 @@ class FolderWriter(Attachment):
         self._process = os.getpid()
         self._manifest = Manifest(0, {}, (), ())
         self._state: State | None = None
+        # For how many milliseconds commits are kept after a later one has replaced them.
+        self.keep = 0
 
     @classmethod
     def lock(
@@ -81,7 +91,7 @@ class FolderWriter(Attachment):
                     raise FileExistsError(f"{folder} holds an index; overwrite=True replaces it")
                 manifest = read_manifest(folder)
                 known = {} if saved is None else saved.files_in(folder, manifest)
-                self._manifest = Manifest(manifest.commit, {}, (), ())
+                self.start_from(manifest._replace(stored=(), tokens=()))
             self.commit(state, known)
             return SavedCopy(folder, self._manifest, state.views)
         finally:
@@ -93,6 +103,11 @@ class FolderWriter(Attachment):
         return self._folder
 
     @property
+    def committed(self) -> str | None:
+        """When the last commit was made."""
+        return iso_time(self._manifest.time)
+
+    @property
     def last(self) -> State:
         """The state of the last commit."""
         if self._state is None:
@@ -101,7 +116,13 @@ class FolderWriter(Attachment):
 
     def take_over(self, reader: FolderReader, state: State) -> None:
         """Start from what has been read of the folder while it was locked."""
-        self._manifest, self._state = reader.manifest, state
+        self.start_from(reader.manifest)
+        self._state = state
+
+    def start_from(self, manifest: Manifest) -> None:
+        """Start from the manifest of the last commit."""
+        self._manifest = manifest
+        self.keep = manifest.settings.get("keep", 0)
 
     def holds(self, folder: str) -> bool:
         """Whether this is the writer of ``folder``."""
@@ -118,23 +139,41 @@ class FolderWriter(Attachment):
             raise ReadOnlyError("this writer was opened by another process, before a fork")
         if known is None:
             known = {} if self._state is None else files_of(self._state.views, self._manifest)
-        commit, settings = self._manifest.commit + 1, state.settings()
-        parse_settings(self._folder, settings)  # what could not be read again is not written
+        commit, settings = self._manifest.commit + 1, self.settings_of(state)
         try:
-            self._manifest = write_commit(
-                self._folder, commit, settings, state.views, known, self.packed
-            )
+            if self.keep and self._manifest.commit:
+                keep_manifest(self._folder, MANIFEST, self._manifest.commit)
+            manifest = write_commit(self._folder, commit, settings, state.views, known, self.packed)
         except BaseException:
             # An interrupt may have come after the commit became visible.
             with suppress(OSError):
                 manifest = read_manifest(self._folder)
                 if manifest.commit == commit:
-                    self._manifest, self._state = manifest, state
+                    self._install(manifest, state)
             raise
         # It is visible now, so a rollback goes back to it even if the flush fails.
-        self._state = state
+        self._install(manifest, state)
         flush_folder(self._folder)
-        clean(self._folder, self._manifest)
+        read = partial(_read_named, self._folder)
+        kept = drop_expired(self._folder, manifest, self.keep, read)
+        clean(self._folder, manifest, *kept.values())
+
+    def settings_of(self, state: State) -> dict[str, Any]:
+        """Return what the manifest of a commit holds beside its files."""
+        settings = {name: one for name, one in state.settings().items() if name != "keep"}
+        settings |= {"keep": self.keep} if self.keep else {}
+        parse_settings(self._folder, settings)  # what could not be read again is not written
+        return settings
+
+    def _install(self, manifest: Manifest, state: State) -> None:
+        """Make what is visible in the folder the last commit."""
+        self._manifest, self._state = manifest, state._replace(commit_id=manifest.commit_id)
+        self._tell()
+
+    def _tell(self) -> None:
+        count, segments = sum(view.count for view in self.last.views), len(self.last.views)
+        message = "committed %s in %s: %d documents in %d segments"
+        tell("commits", message, self.last.commit_id, self._folder, count, segments)
 
     @property
     def ours(self) -> bool:

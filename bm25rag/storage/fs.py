@@ -7,6 +7,7 @@ what it could not write, and report that a second flush succeeded.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
@@ -27,6 +28,15 @@ def new_file(path: str) -> Iterator[BinaryIO]:
         if isinstance(error, OSError) and error.errno is not None and error.filename is None:
             error.filename = path  # a full disk does not say it
         raise
+
+
+def link_file(source: str, target: str) -> None:
+    """Link a file that is never changed to another name, or copy it."""
+    try:
+        os.link(source, target)
+    except OSError:  # the file system has no links
+        with open(source, "rb") as old, new_file(target) as new:
+            shutil.copyfileobj(old, new)
 
 
 def flush_folder(folder: str) -> None:

@@ -12,14 +12,16 @@ import os
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from hashlib import blake2b
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from bm25rag.common.clock import LAST_TIME
 from bm25rag.common.patterns import late_pattern
 from bm25rag.common.strings import text_of, utf8
 from bm25rag.common.version import __version__
 from bm25rag.errors import CorruptIndexError, FormatVersionError, NotAnIndexError
-from bm25rag.storage.array_file import UNREADABLE, FileRecord, open_regular
+from bm25rag.storage.checksummed_file import UNREADABLE, FileRecord, open_regular, refuse
 from bm25rag.storage.fs import new_file
 
 if TYPE_CHECKING:
@@ -55,19 +57,32 @@ class Manifest(NamedTuple):
     """One commit: the settings, and the files of each segment in document order.
 
     ``settings`` are JSON values, see ``State.settings``; ``tokens`` is the total length of
-    the documents of each segment, by field.
+    the documents of each segment, by field; ``time`` is when it was made, as ``now`` says it.
     """
 
     commit: int
     settings: dict[str, Any]
     stored: tuple[Stored, ...]
     tokens: tuple[tuple[int, ...], ...]
+    time: int = 0
+
+    @property
+    def commit_id(self) -> str:
+        """The number of the commit, and a digest of what it is: files have random names."""
+        return f"{self.commit}-{digest(self[1:])}"
 
     def names(self) -> list[str]:
         """Return the names of all files."""
-        return [
-            record.name for stored in self.stored for record in (stored.segment, *stored.changes)
-        ]
+        return [record.name for record in self.records()]
+
+    def records(self) -> list[FileRecord]:
+        """Return what is said about all files."""
+        return [record for stored in self.stored for record in (stored.segment, *stored.changes)]
+
+
+def digest(contents: object) -> str:
+    """Return a digest of JSON values, 16 hexadecimal digits."""
+    return blake2b(_canonical(contents), digest_size=8).hexdigest()
 
 
 def manifest_path(folder: str) -> str:
@@ -80,9 +95,12 @@ def is_sharded(folder: str) -> bool:
     return os.path.exists(os.path.join(folder, SHARDED))
 
 
-def read_manifest(folder: str, *, writing: bool = False) -> Manifest:
-    """Read and check the manifest of a folder, to read it or to write to it too."""
-    return read_sealed(folder, MANIFEST, "bm25rag", _parse_body, writing=writing)
+def read_manifest(folder: str, *, writing: bool = False, name: str | None = None) -> Manifest:
+    """Read and check the manifest of a folder, to read it or to write to it too.
+
+    ``name`` is that of the file; ``None`` for that of the last commit.
+    """
+    return read_sealed(folder, name or MANIFEST, "bm25rag", _parse_body, writing=writing)
 
 
 def read_sealed(
@@ -164,9 +182,7 @@ def parse_sealed(
             )
         return parse(body)
     except (*UNREADABLE, CorruptIndexError) as error:
-        raise CorruptIndexError(
-            f"{path}: cannot be read ({error}); restore the folder from a copy"
-        ) from None
+        raise refuse(f"{path}: cannot be read ({error}); restore the folder from a copy") from None
 
 
 def _writer_of(outer: Mapping[str, Any]) -> str:
@@ -188,7 +204,13 @@ def _parse_body(body: Mapping[str, Any]) -> Manifest:
         tokens.append(parse_tokens(entry["tokens"]))
     if not isinstance(body["settings"], dict):
         raise TypeError("settings is not an object")
-    manifest = Manifest(natural(body["commit"]), body["settings"], tuple(stored), tuple(tokens))
+    manifest = Manifest(
+        natural(body["commit"]),
+        body["settings"],
+        tuple(stored),
+        tuple(tokens),
+        parse_time(body["time"]),
+    )
     names = manifest.names()
     if len(set(names)) != len(names):
         raise ValueError("a file is named twice")
@@ -207,6 +229,13 @@ def natural(number: object) -> int:
     if type(number) is not int or not 0 <= number <= _LARGEST:
         raise ValueError(f"{number!r} is not a size")
     return number
+
+
+def parse_time(entry: object) -> int:
+    """Return a time; raise ``ValueError`` for what no calendar has."""
+    if natural(entry) > LAST_TIME:
+        raise ValueError(f"{entry!r} is not a time")
+    return natural(entry)
 
 
 def parse_tokens(entry: object) -> tuple[int, ...]:
@@ -228,9 +257,9 @@ def is_ours(name: str) -> bool:
     return _OURS.fullmatch(name) is not None
 
 
-def clean(folder: str, manifest: Manifest) -> None:
-    """Remove our files that the manifest does not name."""
-    named = set(manifest.names())
+def clean(folder: str, *manifests: Manifest) -> None:
+    """Remove our files that no manifest names."""
+    named = {name for manifest in manifests for name in manifest.names()}
     # Windows keeps a file that a reader has mapped; a later commit removes what remains.
     with suppress(OSError):
         for name in os.listdir(folder):
@@ -243,6 +272,7 @@ def replace_manifest(folder: str, manifest: Manifest) -> None:
     """Make a commit visible, all at once; ``flush_folder`` makes it durable."""
     body = {
         "commit": manifest.commit,
+        "time": manifest.time,
         "settings": manifest.settings,
         "segments": [
             record_entry(stored.segment)

@@ -10,7 +10,7 @@ import errno
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -37,6 +37,8 @@ class RemoteStore:
     is for messages, without user and password; ``name`` tells the folder from all others, also from
     those of another endpoint. A URL that holds a password or a query raises ``ValueError``.
     """
+
+    advice = "save the index there anew"
 
     def __init__(self, url: str, options: Mapping[str, Any] | None) -> None:
         if not isinstance(options, Mapping | None):
@@ -82,6 +84,10 @@ class RemoteStore:
         with self._asking(f"read {name}") as (files, path):
             size: int | None = _call(files, "info", f"{path}/{name}").get("size")
             return size
+
+    def holding(self, names: Iterable[str]) -> AbstractContextManager[None]:
+        """Do nothing: files of the commit before stay for a day."""
+        return nullcontext()
 
     def sizes(self) -> dict[str, int | None]:
         """Return what the folder holds, and how large it is; nothing if there is no folder."""

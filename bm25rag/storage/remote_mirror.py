@@ -1,4 +1,4 @@
-"""The cache of a remote index: an ordinary index folder, kept as the remote one is.
+"""A folder kept as another one is: the cache of a remote index, a backup, what is restored.
 
 Files are immutable and have random names, so what is there need not be fetched again. A file
 is checked as a whole before it gets its name; the manifest is replaced last.
@@ -9,17 +9,17 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import blake2b
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from bm25rag.common.strings import utf8
 from bm25rag.errors import CorruptIndexError, NotAnIndexError, RemoteError
-from bm25rag.storage.array_file import ArraysFile, FileRecord
+from bm25rag.storage.checksummed_file import ArraysFile, FileRecord
 from bm25rag.storage.folder_lock import lock_folder
 from bm25rag.storage.fs import flush_folder, make_folder, new_file
-from bm25rag.storage.manifest import LOCK, MANIFEST, SHARDED, parse_manifest
+from bm25rag.storage.manifest import MANIFEST, SHARDED, parse_manifest
 from bm25rag.storage.remote import RemoteStore, cache_root
 
 _ATTEMPTS = 5
@@ -27,25 +27,58 @@ _ATTEMPTS = 5
 _PAUSE = 0.05
 
 
-class Mirror:
-    """A cache folder, ``folder``, for the remote folder of an index, ``store``.
+_PART = re.compile(
+    r"(commit-\d+/(shard-\d+/)?)?"
+    r"((segment|changes)-[0-9a-f]{16}\.bin|statistics\.bin|manifest\.json)"
+    r"|sharded\.json|commit-\d+\.json|(manifest|download)-[0-9a-f]{16}\.tmp"
+)
+
+
+class Store(Protocol):
+    """A folder that is mirrored; ``url`` is for messages, ``advice`` what to do about damage."""
+
+    url: str
+    name: str
+    advice: str
+
+    def read(self, name: str) -> bytes | None:
+        """Return a small file; ``None`` if it is missing."""
+
+    def size(self, name: str) -> int | None:
+        """Return the size of a file, ``None`` if it is not told."""
+
+    def download(self, name: str, path: str) -> None:
+        """Copy a file to a path; raise ``FileNotFoundError`` if it is missing."""
+
+    def holding(self, names: Iterable[str]) -> AbstractContextManager[None]:
+        """Let files that a writer removes be readable meanwhile, as far as that is possible."""
+
+
+def find_cache(
+    url: str, cache: str | os.PathLike[str] | None, options: Mapping[str, Any] | None
+) -> tuple[RemoteStore, str]:
+    """Return the store behind a URL and the folder that is its cache.
 
     ``cache`` is the folder that holds the cache of each URL; ``None`` for the user's.
     """
+    store = RemoteStore(url, options)
+    digest = blake2b(utf8(store.name), digest_size=8).hexdigest()
+    readable = re.sub(r"[^\w.-]", "_", store.url.rpartition("/")[2])[:40]
+    return store, os.path.join(cache_root(cache), f"{readable}-{digest}")
+
+
+def is_part(path: str) -> bool:
+    """Whether a file of this path, with slashes, is one that an index or a mirror has."""
+    return _PART.fullmatch(path) is not None
+
+
+class Mirror:
+    """A folder, ``folder``, that is kept as the folder of an index, ``store``, is."""
 
     manifest: ClassVar[str] = MANIFEST
 
-    def __init__(
-        self, url: str, cache: str | os.PathLike[str] | None, options: Mapping[str, Any] | None
-    ) -> None:
-        self.store = RemoteStore(url, options)
-        digest = blake2b(utf8(self.store.name), digest_size=8).hexdigest()
-        readable = re.sub(r"[^\w.-]", "_", self.store.url.rpartition("/")[2])[:40]
-        self.folder = os.path.join(cache_root(cache), f"{readable}-{digest}")
-
-    def is_sharded(self) -> bool:
-        """Whether the remote folder holds a sharded index."""
-        return self.store.read(SHARDED) is not None
+    def __init__(self, store: Store, folder: str) -> None:
+        self.store, self.folder = store, folder
 
     def check_cached(self) -> None:
         """Raise ``NotAnIndexError`` if nothing is in the folder yet."""
@@ -67,33 +100,46 @@ class Mirror:
             os.mkdir(self.folder, 0o700)  # the store may keep from others what is in it
         held = lock_folder(self.folder, -1)  # another process may be downloading
         try:
-            self._sync()
+            self.sync()
             yield
         finally:
             held.release()
 
-    def _sync(self) -> None:
+    def sync(self) -> None:
+        """Bring the folder to the last commit of the other, while it is locked."""
         for attempt in range(_ATTEMPTS):
-            data = self._read_manifest()
+            data = self.read_manifest()
             try:
-                kept = self._fetch(data)
+                files, inner = self.list_files(data)
+                self._make_folders([*files, *inner])
+                with self.store.holding(files):
+                    for name, record in files.items():
+                        self._fetch_file(name, record)
             except (FileNotFoundError, CorruptIndexError) as error:
                 # Somebody may have saved there in between.
                 time.sleep(_PAUSE * 2**attempt)
-                if self._read_manifest() != data:
+                if self.read_manifest() != data:
                     continue
                 if isinstance(error, CorruptIndexError):
                     raise
-                message = f"{self.store.url}: a file is missing: {error}; save the index there anew"
+                message = f"{self.store.url}: a file is missing: {error}; {self.store.advice}"
                 raise CorruptIndexError(message) from None
+            for folder in {os.path.dirname(self._path(name)) for name in files}:
+                flush_folder(folder)
+            for name, content in inner.items():
+                self._write(name, content)
             self._write(self.manifest, data)
-            self._clean({*kept, self.manifest, LOCK})
+            for other in {MANIFEST, SHARDED} - {self.manifest}:
+                with suppress(FileNotFoundError):  # of another kind of index
+                    os.unlink(self._path(other))
+            self._clean({*files, *inner, self.manifest})
             return
         raise RemoteError(
             f"{self.store.url} has changed {_ATTEMPTS} times while it was read; try again later"
         )
 
-    def _read_manifest(self) -> bytes:
+    def read_manifest(self) -> bytes:
+        """Return the manifest of the other folder; raise ``NotAnIndexError`` if it has none."""
         data = self.store.read(self.manifest)
         if data is None:
             raise NotAnIndexError(
@@ -101,13 +147,18 @@ class Mirror:
             )
         return data
 
-    def _fetch(self, data: bytes) -> list[str]:
-        """Fetch what a manifest names and the folder lacks; return all names."""
+    def list_files(self, data: bytes) -> tuple[dict[str, FileRecord], dict[str, bytes]]:
+        """Return the files that a manifest names, and those that name others, with contents."""
         manifest = parse_manifest(f"{self.store.url}/{self.manifest}", data)
-        for stored in manifest.stored:
-            for record in (stored.segment, *stored.changes):
-                self._fetch_file(record.name, record)
-        return manifest.names()
+        return {record.name: record for record in manifest.records()}, {}
+
+    def path_in_store(self, name: str) -> str:
+        """Return the path of a file in the other folder, which is one of this machine."""
+        return os.path.join(self.store.url, *name.split("/"))
+
+    def _make_folders(self, names: Iterable[str]) -> None:
+        for folder in {os.path.dirname(self._path(name)) for name in names}:
+            os.makedirs(folder, exist_ok=True)
 
     def _fetch_file(self, name: str, record: FileRecord) -> None:
         """Fetch a file, unless it is there; raise ``FileNotFoundError`` if the store lacks it."""
@@ -118,7 +169,7 @@ class Mirror:
         if size is not None and size != record.size:  # before it fills the disk
             raise CorruptIndexError(
                 f"{self.store.url}/{name}: is {size} bytes long, expected {record.size}; "
-                "save the index there anew"
+                f"{self.store.advice}"
             )
         new = self._new_name()
         try:
@@ -158,13 +209,14 @@ class Mirror:
         return os.path.join(self.folder, f"download-{os.urandom(8).hex()}.tmp")
 
     def _clean(self, kept: set[str]) -> None:
-        """Remove all other files, and folders that are then empty."""
+        """Remove all other files of an index, and folders that are then empty."""
         for folder, _, names in os.walk(self.folder, topdown=False):
             for name in names:
                 path = os.path.join(folder, name)
                 relative = os.path.relpath(path, self.folder).replace(os.sep, "/")
                 # Windows keeps a file that a reader has mapped; a later call removes it.
-                if relative not in kept and not self._is_others(relative):
+                stays = relative in kept or self._is_others(relative)
+                if not stays and is_part(relative):
                     with suppress(OSError):
                         os.unlink(path)
             with suppress(OSError):
@@ -185,5 +237,5 @@ def is_whole(path: str, record: FileRecord) -> bool:
 
 
 def _flush(path: str) -> None:
-    with open(path, "r+b") as file:
+    with open(path, "r+b" if os.name == "nt" else "rb") as file:  # it may be a link, read-only
         os.fsync(file.fileno())

@@ -12,10 +12,11 @@ from contextlib import suppress
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from bm25rag.errors import NotAnIndexError, RemoteError
+from bm25rag.common.logs import tell
+from bm25rag.errors import CorruptIndexError, NotAnIndexError, RemoteError
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
-from bm25rag.storage.array_file import FileRecord
+from bm25rag.storage.checksummed_file import ArraysFile, FileRecord
 from bm25rag.storage.manifest import (
     LOCK,
     MANIFEST,
@@ -25,6 +26,7 @@ from bm25rag.storage.manifest import (
     parse_manifest,
 )
 from bm25rag.storage.remote import RemoteStore
+from bm25rag.storage.remote_mirror import Mirror
 from bm25rag.storage.saved_copy import SavedCopy, files_of
 from bm25rag.storage.segment_files import write_commit
 from bm25rag.storage.state import State, parse_settings
@@ -55,8 +57,65 @@ def write_remote(
             known = {of: file for of, file in files.items() if sizes.get(file.name) == file.size}
         written = _write(store, state, before, manifest, known, new=not overwrite)
         if written is not None:
+            tell("commits", "saved %s at %s", written.commit_id, store.url)
             return SavedCopy(store.name, written, state.views)
     raise RemoteError(f"{store.url}: others have saved there {_ATTEMPTS} times meanwhile")
+
+
+def upload_folder(mirror: Mirror, store: RemoteStore, overwrite: bool) -> None:
+    """Copy the last commit of a folder of this machine, which is mirrored, behind a URL.
+
+    Files that are there are not uploaded again. It raises what ``BM25Index.backup`` does.
+    """
+    for _ in range(_ATTEMPTS):
+        data = mirror.read_manifest()
+        before = _check_free(store, mirror.manifest, overwrite)
+        try:
+            files, inner = mirror.list_files(data)
+            for name, record in files.items():
+                _upload_file(mirror.path_in_store(name), store, name, record)
+            for name in inner:
+                store.upload(mirror.path_in_store(name), name)
+        except (FileNotFoundError, RemoteError) as error:
+            # A writer may have committed meanwhile, and removed what was to be uploaded.
+            if mirror.read_manifest() != data:
+                continue
+            if isinstance(error, RemoteError):
+                raise
+            message = f"{error.filename}: is missing; {mirror.store.advice}"
+            raise CorruptIndexError(message) from None
+        store.put(mirror.manifest, data, new=not overwrite)
+        stay = {*files, *before}
+        with suppress(RemoteError):  # it is saved
+            leftovers = [name for name in store.sizes() if is_ours(name) and name not in stay]
+            store.remove(leftovers, than=mirror.manifest)
+        return
+    raise RemoteError(
+        f"{mirror.store.url} has changed {_ATTEMPTS} times while it was uploaded; try again later"
+    )
+
+
+def _check_free(store: RemoteStore, manifest: str, overwrite: bool) -> list[str]:
+    """Refuse a remote folder that holds something else; return the files of a plain index."""
+    if manifest == MANIFEST:
+        return check_remote_target(store, overwrite)[1].names()
+    names = store.sizes().keys()
+    if manifest in names and not overwrite:
+        raise FileExistsError(f"{store.url} holds an index; overwrite=True replaces it")
+    if manifest not in names and any(not name.startswith("commit-") for name in names - {LOCK}):
+        raise NotAnIndexError(
+            f"{store.url} is not empty and holds no sharded index; choose another URL"
+        )
+    return []
+
+
+def _upload_file(path: str, store: RemoteStore, name: str, record: FileRecord) -> None:
+    """Upload a file, after all of it has been checked, unless it is there."""
+    ArraysFile(path, record, mapped=True).check_all()
+    with suppress(FileNotFoundError):
+        if store.size(name) == record.size:
+            return
+    store.upload(path, name)
 
 
 def check_remote_target(store: RemoteStore, overwrite: bool) -> tuple[bytes | None, Manifest]:
@@ -118,6 +177,5 @@ def _write(
 def _is_missing(store: RemoteStore, manifest: Manifest) -> bool:
     """Whether a file is not there as written: another process may have removed it."""
     sizes = store.sizes()
-    records = [one for stored in manifest.stored for one in (stored.segment, *stored.changes)]
     # A store that does not tell sizes says None.
-    return any(sizes.get(one.name, -1) not in (one.size, None) for one in records)
+    return any(sizes.get(one.name, -1) not in (one.size, None) for one in manifest.records())

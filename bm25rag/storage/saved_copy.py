@@ -9,7 +9,7 @@ from typing import NamedTuple
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
 from bm25rag.segments.view import SegmentView
-from bm25rag.storage.array_file import ArraysFile, FileRecord
+from bm25rag.storage.checksummed_file import ArraysFile, FileRecord
 from bm25rag.storage.manifest import Manifest
 
 

@@ -7,7 +7,7 @@ folder. ``docs/format.md`` describes the files.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from bm25rag.columns.column import build_column
 from bm25rag.common.arrays import Array
 from bm25rag.common.chunks import Chunks
+from bm25rag.common.clock import now
 from bm25rag.common.strings import TEXT
 from bm25rag.errors import CorruptIndexError
 from bm25rag.segments.changes import Changes
@@ -23,9 +24,15 @@ from bm25rag.segments.doc_blocks import doc_block_count
 from bm25rag.segments.postings import VECTORS, Postings
 from bm25rag.segments.segment import Segment
 from bm25rag.segments.view import SegmentView
-from bm25rag.storage.array_file import ArraysFile, CheckedArray, FileRecord, write_arrays
 from bm25rag.storage.checked_columns import CheckedColumn, CheckedStringTable
 from bm25rag.storage.checked_postings import CheckedDocBlocks, CheckedPostings, CheckedVectors
+from bm25rag.storage.checksummed_file import (
+    ArraysFile,
+    CheckedArray,
+    FileRecord,
+    refuse,
+    write_arrays,
+)
 from bm25rag.storage.fs import flush_folder
 from bm25rag.storage.manifest import Manifest, Stored, read_manifest, replace_manifest
 
@@ -36,28 +43,32 @@ _RETRIES = 20
 
 
 def read_index(
-    folder: str, mapped: bool, known: Mapping[Stored, SegmentView]
+    folder: str,
+    mapped: bool,
+    known: Mapping[Stored, SegmentView],
+    read: Callable[[str], Manifest] = read_manifest,
 ) -> tuple[Manifest, list[SegmentView]]:
-    """Read the last commit of a folder; what is ``known`` is not read again.
+    """Read the last commit of a folder, or what ``read`` does; what is ``known`` is there already.
 
-    It raises what ``read_manifest`` does, and ``CorruptIndexError`` if a file is damaged.
+    It raises what ``read`` does, and ``CorruptIndexError`` if a file is damaged.
     """
     for attempt in range(_RETRIES):
-        manifest = read_manifest(folder)
+        manifest = read(folder)
         try:
-            return manifest, _read_views(folder, manifest, mapped, known)
+            return manifest, read_views(folder, manifest, mapped, known)
         except FileNotFoundError as error:
             # A writer may have committed and cleaned up in between: read again.
-            if read_manifest(folder) == manifest or attempt == _RETRIES - 1:
-                raise CorruptIndexError(
+            if read(folder) == manifest or attempt == _RETRIES - 1:
+                raise refuse(
                     f"{error.filename}: is missing; restore the folder from a copy"
                 ) from None
     raise AssertionError("unreachable")
 
 
-def _read_views(
+def read_views(
     folder: str, manifest: Manifest, mapped: bool, known: Mapping[Stored, SegmentView]
 ) -> list[SegmentView]:
+    """Return the segments of a commit; raise ``FileNotFoundError`` or ``CorruptIndexError``."""
     segments = {stored.segment: view.segment for stored, view in known.items()}
     all_changes = {
         record: changes
@@ -69,7 +80,7 @@ def _read_views(
         view, segment = known.get(stored), segments.get(stored.segment)
         if segment is None:
             file = ArraysFile(os.path.join(folder, stored.segment.name), stored.segment, mapped)
-            segment = _read_segment(file, tokens)
+            segment = read_segment(file, tokens)
         views.append(_read_view(folder, stored, segment, all_changes) if view is None else view)
     return views
 
@@ -93,7 +104,8 @@ def _read_view(
     return view
 
 
-def _read_segment(file: ArraysFile, tokens: tuple[int, ...]) -> Segment:
+def read_segment(file: ArraysFile, tokens: tuple[int, ...]) -> Segment:
+    """Return the segment in a file; raise ``CorruptIndexError``."""
     count = len(file.array("lengths", "u4"))
     if not count:
         raise file.reject("lengths", "has no document")
@@ -105,7 +117,8 @@ def _read_segment(file: ArraysFile, tokens: tuple[int, ...]) -> Segment:
     postings = _postings_type(file)(
         file, _read_terms(file, ""), _read_doc_blocks(file, "", count), tokens
     )
-    names = () if postings.text_fields is None else postings.text_fields.names
+    fields = postings.text_fields
+    names = () if fields is None or fields.are_analyses else fields.names
     others = [name for name in names if name != TEXT]
     return Segment(
         postings,
@@ -242,7 +255,7 @@ def write_commit(
         raise
     # From here on the commit may be visible, so its files stay, whatever fails.
     tokens = tuple(view.segment.tokens for view in views)
-    manifest = Manifest(commit, settings, tuple(stored), tokens)
+    manifest = Manifest(commit, settings, tuple(stored), tokens, now())
     replace_manifest(folder, manifest)
     return manifest
 
@@ -253,7 +266,7 @@ def write_segment(
     """Write the file of a segment, which no commit names yet, and map it."""
     path = _new_path(folder, "segment")
     record = write_arrays(path, arrays)
-    return _read_segment(ArraysFile(path, record, mapped=True), tokens), record
+    return read_segment(ArraysFile(path, record, mapped=True), tokens), record
 
 
 def _new_path(folder: str, kind: str) -> str:

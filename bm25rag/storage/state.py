@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bm25rag.analysis import Analyzer
+from bm25rag.analysis.settings import further_settings
 from bm25rag.analysis.stemming import snowball_version
 from bm25rag.common.checks import DEEPEST
 from bm25rag.errors import CorruptIndexError
@@ -29,6 +30,8 @@ class State(NamedTuple):
 
     ``probe`` holds words and the stems they had when they were indexed, ``extra`` what a
     caller keeps with the index. ``statistics`` are those of a collection that it is a part of.
+    ``commit_id`` is that of the commit that it was read from, or a random one. If there are
+    ``stored_settings``, they stay, and ``analyzer`` counts for nothing.
     """
 
     analyzer: Analyzer
@@ -38,16 +41,22 @@ class State(NamedTuple):
     probe: dict[str, str]
     extra: dict[str, Any]
     statistics: Statistics | None = None
+    commit_id: str = ""
+    stored_settings: dict[str, Any] | None = None
 
     def settings(self) -> dict[str, Any]:
         """Return what the manifest stores beside the files, as JSON values."""
+        if self.stored_settings is not None:
+            return self.stored_settings
         return {
             "analyzer": self.analyzer.to_dict(),
             "parameters": self.parameters.to_dict(),
             "next_id": self.next_id,
             "probe": self.probe,
             "extra": self.extra,
-            "snowball": None if self.analyzer.stemmer is None else snowball_version(),
+            "snowball": snowball_version()
+            if any(one.stemmer for one in self.analyzer.analyses)
+            else None,
             "unicode": unicodedata.unidata_version,
         }
 
@@ -114,12 +123,20 @@ def check_counts(folder: str, commit: int, next_id: int) -> None:
 def check_analyzer(folder: str, settings: dict[str, Any]) -> None:
     """Check the settings of an analyzer, whatever stemmers are installed here."""
     try:
-        for name in ("language", "stemmer", "tokenizer"):
-            if not isinstance(settings[name], str | None):
-                raise TypeError(f"{name} is not a string")
-        Analyzer.from_dict(settings | {"language": None, "stemmer": None, "tokenizer": None})
+        Analyzer.from_dict(_plain(settings))
     except (KeyError, *NO_ANALYZER) as error:
         raise CorruptIndexError(f"{manifest_path(folder)}: wrong analyzer ({error})") from None
+
+
+def _plain(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of an analyzer, and of its further analyses, without what may miss."""
+    for name in ("language", "stemmer", "tokenizer"):
+        if not isinstance(settings[name], str | None):
+            raise TypeError(f"{name} is not a string")
+    plain = settings | {"language": None, "stemmer": None, "tokenizer": None}
+    if "also" in settings:
+        plain["also"] = [[_plain(own), weight] for own, weight in further_settings(settings)]
+    return plain
 
 
 class Settings(NamedTuple):
@@ -139,15 +156,20 @@ def parse_settings(
         parameters = Parameters(**settings["parameters"])
         next_id, probe = natural(settings["next_id"]), settings["probe"]
         extra = check_extra(settings["extra"])
+        natural(settings.get("keep", 0))
         if not isinstance(settings["analyzer"], dict):
             raise ValueError("analyzer is not an object")
         if not _are_strings(probe):
             raise ValueError("probe does not map words to stems")
+        analyses = len(further_settings(settings["analyzer"])) + 1
+        if analyses > 1 and parameters.fields is not None:
+            raise ValueError("there are fields and several analyses")
         for view in views:
-            if view.segment.names != parameters.names:
-                raise ValueError("a segment has other fields")
-            if view.segment.tokens != (0,) and len(view.tokens) != len(parameters.field_weights):
-                raise ValueError("tokens are not those of the fields")
+            if (view.segment.names, view.segment.analyses) != (parameters.names, analyses):
+                raise ValueError("a segment has other fields or analyses")
+            columns = max(len(parameters.field_weights), analyses)
+            if view.segment.tokens != (0,) and len(view.tokens) != columns:
+                raise ValueError("tokens are not those of the fields or analyses")
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptIndexError(f"{manifest_path(folder)}: wrong settings ({error})") from None
     return Settings(parameters, next_id, probe, extra)

@@ -25,9 +25,9 @@ from bm25rag.metadata.field_builder import build_fields
 from bm25rag.metadata.fields import Fields
 from bm25rag.segments.segment import Segment
 from bm25rag.segments.view import SegmentView
-from bm25rag.storage.array_file import ArraysFile, damage
 from bm25rag.storage.checked_columns import CheckedColumn
 from bm25rag.storage.checked_postings import CheckedPostings
+from bm25rag.storage.checksummed_file import ArraysFile, damage
 from bm25rag.storage.segment_files import read_index
 from bm25rag.storage.state import check_analyzer, check_counts, parse_settings
 

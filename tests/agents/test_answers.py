@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bm25rag import BM25Index
-from bm25rag.agents import Answer, grep, read, search
+from bm25rag.agents import Answer, answer_schemas, grep, read, schemas, search
 from bm25rag.agents.answers import LEAST_BUDGET
 
 # What takes one character, several as an escape, or none of a budget if it is forgotten.
@@ -23,6 +24,17 @@ METADATA = st.dictionaries(TEXT, LONG | st.integers(), max_size=3) | st.fixed_di
 )
 BUDGETS = st.sampled_from([LEAST_BUDGET, 1_001, 1_500, 3_000, 8_000])
 Tool = Callable[..., Answer]
+
+
+jsonschema = pytest.importorskip("jsonschema", reason="the extra mcp is not installed")
+VALIDATORS = {
+    tool: jsonschema.Draft202012Validator(schema)
+    for tool, schema in (
+        (search, answer_schemas.SEARCH),
+        (grep, answer_schemas.GREP),
+        (read, answer_schemas.READ),
+    )
+}
 
 
 def within(answer: Answer, budget: int) -> dict[str, Any]:
@@ -37,6 +49,7 @@ def pages(tool: Tool, *arguments: Any, budget: int, **options: Any) -> list[dict
     answers, cursor = [], None
     while not answers or cursor is not None:
         content = within(tool(*arguments, budget=budget, cursor=cursor, **options), budget)
+        VALIDATORS[tool].validate(content)
         answers.append(content)
         cursor = content.get("cursor")
         assert content["truncated"] or cursor is None
@@ -248,3 +261,17 @@ def test_a_source_is_read_by_the_lines_of_its_file() -> None:
     assert read(index, source="g.pdf").content["documents"][0]["text"] == "x"
     with pytest.raises(ValueError, match="do not say their lines"):
         read(index, source="g.pdf", lines="2")
+
+
+@pytest.mark.parametrize(
+    ("tool", "schema"),
+    [
+        (search, schemas.search_schema()),
+        (grep, schemas.grep_schema()),
+        (read, schemas.read_schema()),
+    ],
+)
+def test_every_argument_that_is_advertised_is_understood(
+    tool: Tool, schema: dict[str, Any]
+) -> None:
+    assert schema.keys() <= signature(tool).parameters.keys()

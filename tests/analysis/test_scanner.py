@@ -23,7 +23,7 @@ from bm25rag.analysis.encoder import Encoder
 from bm25rag.analysis.fold_table import _ALIKE, FoldTable
 from bm25rag.analysis.settings import runs_of
 from bm25rag.kernels import backend as backends
-from bm25rag.kernels.scanner import PAGE, STOPPED
+from bm25rag.kernels.scanner_interface import PAGE, STOPPED
 from support.environment import INTERPRETED, collection
 
 PAPER = Analyzer(

@@ -77,7 +77,7 @@ def test_an_index_that_is_locked_says_when_to_try_again(saved: Path) -> None:
 
 def test_what_is_no_index_says_how_to_make_one(saved: Path) -> None:
     write("folder/letter.txt", "dear")
-    for words in (["search", "{}", "x"], ["info", "{}"], ["verify", "{}"], ["compact", "{}"]):
+    for words in (["search", "{}", "x"], ["stats", "{}"], ["verify", "{}"], ["compact", "{}"]):
         for folder in ("folder", "gone"):
             complaint = "there is no manifest.json; 'bm25rag index' makes one"
             fails(3, complaint, *[word.format(folder) for word in words])
@@ -127,7 +127,7 @@ def test_a_changed_stemmer_tells_what_needs_python(
     saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Analyzer, "stems", lambda self, words: [word + "x" for word in words])
-    result = ok("info", saved)
+    result = ok("stats", saved)
     assert result.stderr.startswith("Warning: the stemmer has changed")
     assert "from Python, index.reanalyze()" in result.stderr
     assert len(result.stderr.splitlines()) == 1
@@ -145,7 +145,7 @@ COMMANDS = {
     "grep": ["grep", "{}", "red"],
     "explain": ["explain", "{}", "red", "a"],
     "export": ["export", "{}"],
-    "info": ["info", "{}"],
+    "stats": ["stats", "{}"],
     "verify": ["verify", "{}"],
     "evaluate": ["evaluate", "{}", "--queries", "q.tsv", "--qrels", "qrels.txt"],
     "tune": ["tune", "{}", "--queries", "q.tsv", "--qrels", "qrels.txt", "--folds", "2"],

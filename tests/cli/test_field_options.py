@@ -62,7 +62,7 @@ def test_other_commands_take_the_fields_of_the_index(tmp_path: Path) -> None:
         row["id"] for row in rows(ok("search", "saved", "fish", "--format", "jsonl").stdout)
     ] == ["e"]
     assert ok("search", "saved", "fish", "--format", "jsonl", "--field", "title=0").stdout == ""
-    assert "title=3, text=1" in ok("info", "saved").stdout
+    assert "title=3, text=1" in ok("stats", "saved").stdout
     assert "title: 1" in ok("explain", "saved", "cats", "a").stdout
     exported = ok("export", "saved").stdout
     ok("index", "-", "-o", "again", "--field", "title=3", input=exported)

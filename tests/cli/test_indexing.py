@@ -251,11 +251,11 @@ def test_an_add_that_fails_adds_nothing(saved: Path) -> None:
     assert BM25Index.open(saved).ids() == ["boat", "car", "sea", "bird"]
 
 
-# --- explain, info, verify ------------------------------------------------------
+# --- explain, stats, verify ------------------------------------------------------
 
 
-def test_info_tells_counts_parameters_and_analyzer(saved: Path) -> None:
-    facts = json.loads(ok("info", saved, "--json").stdout)
+def test_stats_tell_counts_parameters_and_analyzer(saved: Path) -> None:
+    facts = json.loads(ok("stats", saved, "--json").stdout)
     index = BM25Index.open(saved)
     assert {name: facts[name] for name in index.stats()} == index.stats()
     assert facts["analyzer"] == index.analyzer.to_dict()
@@ -265,7 +265,8 @@ def test_info_tells_counts_parameters_and_analyzer(saved: Path) -> None:
         0.75,
         None,
     )
-    table = ok("info", saved).stdout
+    table = ok("stats", saved).stdout
+    assert "0 seconds ago" in table or "1 seconds ago" in table
     assert ["documents", "4"] in [line.split() for line in table.splitlines()]
     assert "language='english'" in table
 
@@ -292,7 +293,7 @@ def test_doctor_tells_whether_compiled_code_runs(monkeypatch: pytest.MonkeyPatch
     assert "numpy, as BM25RAG_KERNELS asks" in ok("doctor").stdout
 
 
-@pytest.mark.parametrize("words", [["search", "{}", "x"], ["info", "{}"], ["verify", "{}"]])
+@pytest.mark.parametrize("words", [["search", "{}", "x"], ["stats", "{}"], ["verify", "{}"]])
 def test_a_folder_without_an_index_is_named(words: list[str]) -> None:
     Path("empty").mkdir()
     for folder in ("empty", "gone"):
@@ -315,7 +316,7 @@ def test_a_warning_is_one_line_on_the_standard_error(
 ) -> None:
     index = BM25Index.open(saved)
 
-    def open_with_a_warning(path: Path, untrusted: bool) -> BM25Index:
+    def open_with_a_warning(path: Path, **options: object) -> BM25Index:
         warnings.warn("the stems differ", AnalyzerChangedWarning, stacklevel=2)
         return index
 
@@ -326,10 +327,10 @@ def test_a_warning_is_one_line_on_the_standard_error(
 
 
 def test_debug_shows_the_traceback_of_an_error_too() -> None:
-    result = run("--debug", "info", "gone")
+    result = run("--debug", "stats", "gone")
     assert result.exit_code == 3
     assert "Traceback (most recent call last)" in result.stderr
-    assert result.stderr.endswith("Error: " + run("info", "gone").stderr.partition("Error: ")[2])
+    assert result.stderr.endswith("Error: " + run("stats", "gone").stderr.partition("Error: ")[2])
 
 
 # --- URLs -------------------------------------------------------------------------
@@ -341,7 +342,7 @@ def test_commands_take_urls(monkeypatch: pytest.MonkeyPatch) -> None:
     url = "memory://commands/corpus.bm25"
     assert url in ok("index", "corpus.jsonl", "-o", url).stderr
     assert "boat" in ok("search", url, "boats").stdout
-    assert "4" in ok("info", url).stdout
+    assert "4" in ok("stats", url).stdout
     assert f"{url}: no damage found" in ok("verify", url).stdout
     fails(3, f"{url}: is an index already; --force", "index", "corpus.jsonl", "-o", url)
     ok("index", "corpus.jsonl", "-o", url, "--force")

@@ -23,6 +23,7 @@ from support.commands import HELLO, fails, ok
 from support.environment import ROOT
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
+import jsonschema
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
 
 
@@ -76,12 +77,28 @@ def test_with_write_a_client_adds_and_deletes(saved: Path) -> None:
         async with Client(make_server(IndexTools([Served(saved)], write=True))) as client:
             tools = (await client.list_tools()).tools
             assert [tool.name for tool in tools][5:] == ["add", "delete"]
+            schemas = {tool.name: tool.output_schema for tool in tools}
+
+            async def called(name: str, **arguments: Any) -> Any:
+                """Call a tool, whose answer the client checks by the schema if there is one."""
+                answer = await client.call_tool(name, arguments)
+                assert not answer.is_error, answer.content
+                jsonschema.validate(answer.structured_content, schemas[name])
+                return answer
+
             plane = {"id": "plane", "text": "a red plane", "metadata": {"year": 2024}}
-            await client.call_tool("add", {"documents": [plane]})
+            await called("add", documents=[plane])
             assert BM25Index.open(saved).get(["plane"])[0].metadata == {"year": 2024}
-            found = await client.call_tool("search", {"query": "plane"})
+            found = await called("search", query="plane", also=["red"])
+            for name, arguments in (
+                ("grep", {"pattern": "red", "context": 1}),
+                ("read", {"id": "plane"}),
+                ("explain", {"query": "plane the zebra", "id": "plane", "must": ["plane"]}),
+                ("count", {}),
+            ):
+                await called(name, **arguments)
             assert found.structured_content["hits"][0]["id"] == "plane"
-            await client.call_tool("delete", {"ids": ["plane"]})
+            await called("delete", ids=["plane"])
             assert "plane" not in BM25Index.open(saved)
 
     asyncio.run(use())

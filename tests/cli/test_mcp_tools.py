@@ -129,6 +129,13 @@ def test_parts_leave_documents_out_and_explain_says_which(
     content, text = tools.call("explain", {"query": "red", "id": "car", **parts})
     assert [part["passed"] for part in content["parts"] if "passed" in part] == [False] * 3
     assert "must 'sail': failed, the document lacks 'sail'" in text
+    content, _ = tools.call("explain", {"query": "zebra", "id": "car", "also": ["red", "car"]})
+    assert [part["count"] for part in content["parts"] if "count" in part] == [1.0] * 3
+    assert content["matched"]
+    content, text = tools.call("search", {"query": "zebra", "also": ["quagga"]})
+    assert text == "No document that may be found has a word of the query."
+    refuses(tools, "also must be a list of strings", "search", query="red", also=[{"a": 1}])
+    refuses(tools, "characters in also must", "search", query="a", also=["a " * 9999])
     refuses(tools, "must must be a list of strings", "search", query="red", must=[["a"]])
     refuses(tools, "phrases must be an iterable of strings", "search", query="red", phrases="a b")
     refuses(tools, "characters in must_not must", "search", query="a", must_not=["a " * 9999])
@@ -213,7 +220,7 @@ def test_a_call_sees_what_others_have_committed(tools: IndexTools) -> None:
         ("read needs either id or source", "read", {"id": "a", "source": "b"}),
         ("there is no document with the id 'x'", "read", {"id": "x"}),
         ("has the source 'x'", "read", {"source": "x"}),
-        ("id must be a str, got list", "read", {"id": ["car"]}),
+        ("id must be a str or an int, got list", "read", {"id": ["car"]}),
         ("lines must be a string such as '10-20'", "read", {"id": "car", "lines": [1, 2]}),
         ("lines must be a string such as '10-20'", "read", {"id": "car", "lines": "9-3"}),
         ("lines must be a string such as '10-20'", "read", {"id": "car", "lines": "0"}),
@@ -222,14 +229,14 @@ def test_a_call_sees_what_others_have_committed(tools: IndexTools) -> None:
         ("filter at year.$gt: expected", "count", {"filter": {"year": {"$gt": []}}}),
         ("filter at year.$near: unknown operator", "count", {"filter": {"year": {"$near": 1}}}),
         ("ids must be an iterable of str, got str", "delete", {"ids": "boat"}),
-        ("ids[1] must be a str, got int", "delete", {"ids": ["boat", 1]}),
+        ("ids[1] must be a str or an int, got float", "delete", {"ids": ["boat", 1.5]}),
         ("the number of ids must be at most 100", "delete", {"ids": ["boat"] * 101}),
         ("there is no document with the id 'x'", "explain", {"query": "red", "id": "x"}),
-        ("id must be a str, got NoneType", "explain", {"query": "red", "id": None}),
+        ("id must be a str or an int, got NoneType", "explain", {"query": "red", "id": None}),
         ("documents must be an iterable", "add", {"documents": {"id": "a", "text": "b"}}),
         ("documents[0] must be an object with id, text", "add", {"documents": ["text"]}),
         ("documents[0] must be an object with id", "add", {"documents": [{"text": "no id"}]}),
-        ("documents[0].id must be a str", "add", {"documents": [{"id": 1, "text": "b"}]}),
+        ("documents[0].id must be a str", "add", {"documents": [{"id": 1.5, "text": "b"}]}),
         (
             "must be an object with id, text (a string)",
             "add",
@@ -325,3 +332,8 @@ def test_vectors_are_an_argument_where_documents_have_some(tools: IndexTools) ->
     call = {"query": "red", "vector": {"b": 2.0}}
     assert sparse.call("search", call).content["total"] == 2
     refuses(sparse, "vector", "search", query="red", vector={"b": "x"})
+    tenants = [{"tenant": "a"}, {"tenant": "b"}]
+    BM25Index.from_texts(["red", "blue"], None, tenants, vectors=[{"a": 1.0}, None]).save("both")
+    for tenant in ("a", "b"):  # who sees no vector must not learn that there are some
+        shown = IndexTools([Served(Path("both"), restrict={"tenant": tenant})])
+        assert ("vector" in shown.tools()[0].properties) == (tenant == "a")

@@ -51,7 +51,7 @@ def test_a_reader_that_goes_away_is_no_complaint(saved: Path, start: Callable[..
     ("words", "code", "complaint"),
     [
         ("search saved sea --format trec >&-", 0, ""),
-        ("info saved >&-", 0, ""),
+        ("stats saved >&-", 0, ""),
         ("delete saved gone >&-", 0, "Deleted 0 of 1 document from saved."),
         ("search gone sea >&- 2>&-", 3, ""),
         ("search saved --queries - <&-", 3, "Error: <stdin>: standard input is closed"),
@@ -151,7 +151,7 @@ def _is_locked(path: Path) -> bool:
 
 
 @pytest.mark.parametrize(
-    "words", ["explain saved 東京☃ boat", "search saved boat", "verify ☃", "info saved"]
+    "words", ["explain saved 東京☃ boat", "search saved boat", "verify ☃", "stats saved"]
 )
 def test_results_are_utf8_whatever_the_locale_says(
     saved: Path, words: str, monkeypatch: pytest.MonkeyPatch, start: Callable[..., Any]

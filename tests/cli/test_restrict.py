@@ -24,7 +24,7 @@ def test_commands_see_nothing_else(saved: Path) -> None:
         == found
     )
     assert [row["id"] for row in rows(ok("export", saved, *only).stdout)] == ["sea", "bird"]
-    assert json.loads(ok("info", saved, "--json", *only).stdout)["documents"] == 2
+    assert json.loads(ok("stats", saved, "--json", *only).stdout)["documents"] == 2
     fails(3, "no document with the id 'car'", "explain", saved, "red", "car", *only)
     fails(2, "$near", "search", saved, "red", "--restrict", '{"year": {"$near": 1}}')
     fails(2, "rejects something", "search", saved, "red", "--restrict", "{}")
@@ -52,7 +52,10 @@ def test_groups_and_decay_are_options(saved: Path) -> None:
     grouped = rows(
         ok("search", saved, "red blue sea", "--format", "jsonl", "--group", "none").stdout
     )
-    assert grouped == whole
+    assert grouped == [row | {"group_size": 1} for row in whole]
+    (answer,) = rows(ok("search", saved, "red blue sea", "--json", "--group", "none").stdout)
+    assert answer["groups"] == len(whole)
+    assert " group " in ok("search", saved, "red", "--group", "none").stdout
     decay = '{"path": "year", "full": 10000, "floor": 0.001}'
     lowered = rows(ok("search", saved, "red", "--format", "jsonl", "--decay", decay).stdout)
     assert max(row["score"] for row in lowered) < 0.3 * max(row["score"] for row in whole)
@@ -63,3 +66,5 @@ def test_groups_and_decay_are_options(saved: Path) -> None:
         "search", {"query": "red", "decay": json.loads(decay), "group": "$text"}
     )
     assert all(row["id"] in str(content) for row in lowered)
+    assert content["total"] == len(lowered)
+    assert {hit["group_size"] for hit in content["hits"]} == {1}

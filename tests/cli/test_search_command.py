@@ -43,6 +43,40 @@ def test_signs_are_read_if_that_is_asked_for(saved: Path) -> None:
     assert "(no match)" in why
 
 
+def test_other_wordings_are_added_by_score_or_by_rank(saved: Path) -> None:
+    index = BM25Index.open(saved)
+    asked = (
+        "search",
+        saved,
+        "red",
+        "--also",
+        "the sea^0.5",
+        "--also",
+        "boats",
+        "--format",
+        "jsonl",
+    )
+    hits = index.search(Query("red", also={"the sea": 0.5, "boats": 1.0}))
+    found = rows(ok(*asked).stdout)
+    assert [(row["id"], row["score"]) for row in found] == [(hit.id, hit.score) for hit in hits]
+    hits = index.search_fused(["red", "the sea", "boats"], weights=[1.0, 0.5, 1.0])
+    found = rows(ok(*asked, "--by-rank").stdout)
+    assert [(row["id"], row["score"]) for row in found] == [(hit.id, hit.score) for hit in hits]
+    why = ok("explain", saved, "red", "boat", "--also", "sea^0.25").stdout
+    assert "sea    0.25" in why
+    for wrong, said in (
+        (("--also", "sea^1e400"), "must be"),
+        (("--also", ""), "must not be empty"),
+        (("--by-rank", "--also", "sea^-1"), "weights[1]"),
+        (("--by-rank", "--min-score", "1"), "--min-score is for one ranking"),
+        (("--by-rank", "--vector", "{}"), "--by-rank or --vector"),
+    ):
+        fails(2, said, "search", saved, "red", *wrong)
+    Path("queries").write_text("red", encoding="utf-8")
+    need = "--also and --by-rank need a QUERY"
+    fails(2, need, "search", saved, "--queries", "queries", "--also", "sea")
+
+
 @pytest.mark.parametrize(
     "queries", ['{"_id": "q1", "text": "red"}\n{"_id": "q2", "text": "sea"}', "q1\tred\nq2\tsea\n"]
 )

@@ -91,10 +91,10 @@ def test_a_name_is_one_line_and_a_text_for_reading_has_no_escapes() -> None:
         ["explain", "{}", f"red {EVIL} x{EVIL}", f"id{EVIL}"],
         ["explain", "{}", "red", f"no{EVIL}"],
         ["delete", "{}", "nothing"],
-        ["info", "{}"],
-        ["info", "{}", EVIL],
-        ["info", "{}", "--json"],
-        ["info", "{}", "--untrusted"],
+        ["stats", "{}"],
+        ["stats", "{}", EVIL],
+        ["stats", "{}", "--json"],
+        ["stats", "{}", "--untrusted"],
         ["verify", "{}"],
         ["compact", "{}"],
         ["index", "folder", "-o", "{}", "--force"],
@@ -130,7 +130,7 @@ def test_a_warning_cannot_either(evil: Path, monkeypatch: pytest.MonkeyPatch) ->
     """The warning about a changed stemmer quotes words from the index."""
     index = BM25Index.open(evil)
 
-    def open_with_a_warning(path: Path, untrusted: bool) -> BM25Index:
+    def open_with_a_warning(path: Path, **options: object) -> BM25Index:
         warnings.warn(f"words\n{EVIL}", stacklevel=2)
         return index
 
@@ -197,7 +197,7 @@ def test_a_bug_shows_its_traceback_without_control_characters(
 
     monkeypatch.setattr(BM25Index, "open", broken)
     with pytest.raises(SystemExit) as exit:
-        main(["info", "saved"])
+        main(["stats", "saved"])
     assert exit.value.code == 1
     said = capsys.readouterr().err
     assert said.startswith("Traceback")

@@ -110,11 +110,11 @@ def test_a_bad_vector_is_named_by_file_and_line() -> None:
     assert not Path("saved").exists()
 
 
-def test_info_tells_of_vectors_if_there_are_some(saved: Path) -> None:
-    facts = json.loads(ok("info", saved, "--json").stdout)
+def test_stats_tell_of_vectors_if_there_are_some(saved: Path) -> None:
+    facts = json.loads(ok("stats", saved, "--json").stdout)
     assert (facts["vector_terms"], facts["vector_postings"]) == (3, 5)
     ok("index", "c.jsonl", "-o", "without")
-    assert "vector" not in ok("info", "without").stdout
+    assert "vector " not in ok("stats", "without").stdout
 
 
 def test_sync_replaces_documents_whose_vectors_have_changed() -> None:

@@ -78,7 +78,9 @@ def impatient() -> Iterator[None]:
 def test_threads_may_be_the_first_to_use_any_part_of_an_opened_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bm25rag.storage.array_file.BLOCK", 256)  # so that checking takes a while
+    monkeypatch.setattr(
+        "bm25rag.storage.checksummed_file.BLOCK", 256
+    )  # so that checking takes a while
     index = BM25Index.from_texts(
         [f"red word{number % 97} word{number % 89}" for number in range(300)],
         metadata=[{"n": number} for number in range(300)],

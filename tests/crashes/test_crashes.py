@@ -19,7 +19,7 @@ from hypothesis import settings
 import bm25rag
 from bm25rag import BM25Index
 from bm25rag.errors import LockedError, NotAnIndexError
-from bm25rag.storage import array_file
+from bm25rag.storage import checksummed_file
 from bm25rag.storage.manifest import LOCK, MANIFEST
 from support.folders import no_leftovers
 from support.recording import Crash, Disk, Operation, abandon, broken, crash, full, leftover
@@ -72,7 +72,7 @@ def history(folder: Path) -> Iterator[BM25Index]:
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let small files have several checksums, and small segments stay apart."""
-    monkeypatch.setattr(array_file, "BLOCK", 256)
+    monkeypatch.setattr(checksummed_file, "BLOCK", 256)
     monkeypatch.setattr("bm25rag.merging.policy.LEAST", 0)
 
 
@@ -348,6 +348,7 @@ def test_clocks_and_times_of_files_mean_nothing(
 
 
 def test_nothing_that_saves_looks_at_a_clock() -> None:
+    """Except to say when a commit was made, which ``common/clock.py`` does for them."""
     package = Path(bm25rag.__file__).parent
     # What saves behind a URL waits between attempts, and lets leftovers of others be for a day.
     remote = {*(package / "storage").glob("remote*.py")}

@@ -60,7 +60,7 @@ class Histories(RuleBasedStateMachine):
     def begin(self, chosen: dict[str, Any], texts: list[list[str]]) -> None:
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr("bm25rag.merging.policy.LEAST", 0)  # so that there are several segments
-        self.patch.setattr("bm25rag.storage.array_file.BLOCK", 128)
+        self.patch.setattr("bm25rag.storage.checksummed_file.BLOCK", 128)
         self.root = Path(tempfile.mkdtemp())
         self.folder = self.root / "index"
         index, self.present = build(texts, **chosen)

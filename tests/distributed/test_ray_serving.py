@@ -32,6 +32,7 @@ from bm25rag.errors import (  # noqa: E402
 from support.cluster import (  # noqa: E402
     ON_A_CLUSTER,
     QUERIES,
+    SIZES,
     VECTORS,
     WITH_VECTORS,
     plain_index,
@@ -118,6 +119,8 @@ def test_answers_are_those_of_one_index(folder: Path, plain: BM25Index) -> None:
     assert repr(index) == "RayIndex('bm25rag', 3 parts, 1 replicas)"
     parts = Query("sea", must=["boat"], not_phrases=["boat 1"])
     assert index.search(parts, 50) == plain.search(parts, 50)
+    view, expected_view = (one.restricted({"n": {"$gte": 150}}) for one in (index, plain))
+    assert (view.search("boat 1"), len(view)) == (expected_view.search("boat 1"), 50)
     whole = index.search_batch(["boat"], partial=True)
     assert (whole.hits(), whole.missing) == ([plain.search("boat")], {})
 
@@ -413,5 +416,13 @@ def test_the_command_line_builds_serves_and_searches(tmp_path: Path) -> None:
     path.write_bytes(data)
     found = run("search", "sea 1", "-k", 3, "--format", "trec").stdout.splitlines()
     assert [line.split()[2] for line in found] == [hit.id for hit in plain.search("sea 1", 3)]
+    both = run("search", "sea 1", "--also", "boat", "--by-rank", "-k", 3, "--format", "trec")
+    fused = plain.search_fused(["sea 1", "boat"], 3)
+    assert [line.split()[2] for line in both.stdout.splitlines()] == [hit.id for hit in fused]
+    excluding = run("search", "boat -harbour", "--syntax", "-k", 500, "--format", "jsonl")
+    assert len(excluding.stdout.splitlines()) == 200 - SIZES[2]
+    page = run("search", "harbour", "--group", "n", "--offset", 2, "-k", 1, "--format", "trec")
+    assert page.stdout.split()[2:4] == [plain.search("harbour", offset=2)[0].id, "3"]
+    run("search", "sea", "--by-rank", "--partial", code=2)
     run("stop")
     assert "no index is served" in run("search", "boat", code=3).stderr

@@ -25,7 +25,7 @@ import pytest
 from bm25rag import BM25Index, Document
 from bm25rag.errors import CorruptIndexError, NotAnIndexError, RemoteError
 from bm25rag.shards import merge_hits, open_shard
-from bm25rag.storage.remote_mirror import Mirror
+from bm25rag.storage.remote_mirror import find_cache
 from support.folders import no_leftovers
 
 s3fs = pytest.importorskip("s3fs", reason="needs the extra distributed-test")
@@ -136,7 +136,7 @@ def test_an_index_is_saved_opened_updated_and_refreshed(url: str, options: dict[
     assert not reader.refresh()
     assert reader.search("submarine")[0].text == "a yellow submarine"
     BM25Index.verify(url, storage_options=options)
-    assert no_leftovers(Path(Mirror(url, None, options).folder))
+    assert no_leftovers(Path(find_cache(url, None, options)[1]))
 
 
 def test_a_file_of_many_parts_is_saved_and_opened(url: str, options: dict[str, Any]) -> None:
@@ -206,7 +206,7 @@ def test_several_processes_open_a_url_at_once(url: str, options: dict[str, Any])
     BM25Index.from_texts(TEXTS).save(url, storage_options=options)
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         assert pool.starmap(_open_and_count, [(url, options)] * 2) == [200] * 2
-    assert no_leftovers(Path(Mirror(url, None, options).folder))
+    assert no_leftovers(Path(find_cache(url, None, options)[1]))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -240,7 +240,7 @@ def test_damage_on_the_store_is_named_and_not_cached(
         files.pipe_file(f"{url}/{name}", bytes(data if damage == "flipped" else data[:-70_000]))
     with pytest.raises(CorruptIndexError, match=name):
         BM25Index.open(url, storage_options=options)
-    assert not list(Path(Mirror(url, None, options).folder).glob("segment*"))
+    assert not list(Path(find_cache(url, None, options)[1]).glob("segment*"))
 
 
 def test_what_is_not_there_is_told_apart(url: str, options: dict[str, Any]) -> None:

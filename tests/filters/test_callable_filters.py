@@ -118,16 +118,6 @@ def test_a_batch_asks_about_each_document_once(index: BM25Index) -> None:
         ][:3]
 
 
-def test_a_large_batch_of_wide_results_is_searched_some_queries_at_a_time(
-    index: BM25Index, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    queries, rare = ["red", "tea"] * 10, {"$and": [lambda metadata: metadata["n"] > 390]}
-    expected = index.search_batch(queries, k=5, filter=rare)
-    monkeypatch.setattr("bm25rag.search.finding._CELLS", 50)
-    found = index.search_batch(queries, k=5, filter=rare)
-    assert found.rows.tolist() == expected.rows.tolist()
-
-
 @given(
     queries=st.lists(st.lists(st.sampled_from([*WORDS, "x", "unknown"]), max_size=3), max_size=3),
     k=st.integers(0, 500),

@@ -91,7 +91,9 @@ def test_an_iterable_that_fails_midway_adds_nothing(index: BM25Index) -> None:
 # -- arguments that go with texts ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ids", ["ab", b"ab", 3, [1, 2], ["a", None], ["a", b"b"]], ids=repr)
+@pytest.mark.parametrize(
+    "ids", ["ab", b"ab", 3, [1, 2.0], ["a", True], ["a", None], ["a", b"b"]], ids=repr
+)
 def test_ids_of_a_wrong_type(index: BM25Index, ids: Any) -> None:
     refuses(index, TypeError, "ids", lambda: index.add(["x", "y"], ids=ids))
 
@@ -123,7 +125,7 @@ def test_an_unknown_policy_for_duplicates(index: BM25Index, policy: Any, error: 
 
 
 @pytest.mark.parametrize("method", ["delete", "get"])
-@pytest.mark.parametrize("ids", ["0", b"0", 0, None, [0], [None]], ids=repr)
+@pytest.mark.parametrize("ids", ["0", b"0", 0, None, [0.0], [None]], ids=repr)
 def test_ids_to_delete_or_get_of_a_wrong_type(index: BM25Index, method: str, ids: Any) -> None:
     refuses(index, TypeError, "ids", lambda: getattr(index, method)(ids))
 
@@ -280,7 +282,7 @@ def test_an_error_in_a_callable_filter_comes_through(index: BM25Index) -> None:
         index.search("red", filter=lambda metadata: metadata["missing"])
 
 
-@pytest.mark.parametrize("name", [0, None, b"0"])
+@pytest.mark.parametrize("name", [0.0, None, b"0"])
 def test_an_id_to_explain_of_a_wrong_type(index: BM25Index, name: Any) -> None:
     refuses(index, TypeError, r"\bid\b", lambda: index.explain("red", name))
 
@@ -336,9 +338,6 @@ def test_whole_numbers_and_numpy_numbers_are_parameters_too() -> None:
         (lambda index: BM25Index(analyzer="german"), r"write Analyzer\('german'\)"),
         (lambda index: index.add([Path("a.txt")]), r"path\.read_text\(\)"),
         (lambda index: index.add([{"text": "red"}]), "take its text out first"),
-        (lambda index: index.add(["red"], ids=[7]), r"ids\[0\] must be a str.*write str\(7\)"),
-        (lambda index: index.delete([np.int64(7)]), r"write str\(7\)"),
-        (lambda index: index.explain("red", 7), r"id must be a str.*write str\(7\)"),
     ],
 )
 def test_what_is_often_mistaken_is_refused_with_the_way_out(

@@ -27,7 +27,7 @@ TEXTS = [
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bm25rag.additions.CHUNK", 100)
     monkeypatch.setattr("bm25rag.segments.builder._WORTH_A_THREAD", 0)
-    monkeypatch.setattr("bm25rag.segments.builder._COUNTED", 0)
+    monkeypatch.setattr("bm25rag.segments.term_counter._COUNTED", 0)
 
 
 @pytest.mark.parametrize("threads", [2, 3, 8, None])

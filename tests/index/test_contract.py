@@ -62,7 +62,7 @@ def names(hits: list[Hit]) -> list[str]:
             "open",
             "path mode=r * mmap=True tokenizer=None verify=False untrusted=False timeout=0.0"
             " analyzer=None variant=None k1=None b=None delta=None delta_on=None fields=None"
-            " cache=None storage_options=None offline=False",
+            " cache=None storage_options=None offline=False commit=None keep=None",
         ),
         (
             "add_documents",
@@ -311,7 +311,8 @@ def test_statistics_have_the_keys_promised(index: BM25Index) -> None:
     stats = index.stats()
     assert set(stats) == {
         "documents", "terms", "postings", "tokens", "average_length", "segments", "shards",
-        "impact_codes", "bytes",
+        "impact_codes", "bytes", "bytes_by_kind", "compaction_frees", "deleted", "commit_id",
+        "committed",
     }  # fmt: skip
     assert stats["documents"] == 4
     assert stats["terms"] == len(index.vocabulary()) == len(index.document_frequencies())

@@ -123,6 +123,7 @@ FILTERED: dict[str, Callable[[BM25Index, Any], Any]] = {
     "search": lambda i, f: bits(i.search(QUERY, 50, f, correct=True, offset=1)),
     "search_batch": lambda i, f: batch_of(i.search_batch([QUERY, ["secrt"]], 50, f, correct=True)),
     "search_hybrid": lambda i, f: bits(i.search_hybrid(QUERY, {"boat": 1.0, "secret": 9.0}, 50, f)),
+    "search_fused": lambda i, f: bits(i.search_fused([QUERY, "boats"], 50, f)),
     "explain": lambda i, f: [str(i.explain(QUERY, id, f)) for id in IDS[::2][:1]],
     "expand": lambda i, f: i.expand(QUERY, f),
     "correct": lambda i, f: i.correct(["secre", "boats", "code1x", "tea10x"], f),
@@ -170,9 +171,19 @@ WRITES: dict[str, Callable[[BM25Index], Any]] = {
     "rollback": lambda i: i.rollback(),
 }
 # What tells of no document, or is tested by itself below.
-SETTINGS = {"analyzer", "fields", "variant", "k1", "b", "delta", "delta_on", "read_only"}
+SETTINGS = {
+    "analyzer",
+    "fields",
+    "variant",
+    "k1",
+    "b",
+    "delta",
+    "delta_on",
+    "read_only",
+    "commit_id",
+}
 APART = {"save", "refresh", "close", "vectors", "__init__", "__enter__", "__exit__"}
-MAKERS = {"from_texts", "build", "open", "verify"}
+MAKERS = {"from_texts", "build", "open", "verify", "backup", "restore", "repair", "commits"}
 
 
 def outcome(ask: Callable[..., Any], *arguments: Any) -> Any:

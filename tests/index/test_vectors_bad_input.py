@@ -242,11 +242,11 @@ def test_other_arguments_of_a_fused_search(
 
 
 def test_ids_to_read_vectors_of(index: BM25Index) -> None:
-    for bad in ("0", 0, [0], None):
+    for bad in ("0", 0, [0.0], None):
         with pytest.raises(TypeError, match="ids"):
             index.vectors.get(bad)
     with pytest.raises(TypeError, match=r"\bid\b"):
-        index.vectors.explain({"a": 1.0}, 0)
+        index.vectors.explain({"a": 1.0}, 0.0)
 
 
 def test_what_is_odd_but_right_is_kept() -> None:

@@ -24,7 +24,7 @@ from bm25rag.kernels.records import (
     TermArrays,
     TermTable,
 )
-from bm25rag.kernels.scanner import CODE_POINTS, SEVERAL, FoldArrays, Texts
+from bm25rag.kernels.scanner_interface import CODE_POINTS, SEVERAL, FoldArrays, Texts
 from support.numbers import Numbers, term_table
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -61,7 +61,7 @@ def plan(**changed: Any) -> SearchPlan:
         "heavy": 1 << 16,
         "sparse": 10,
         "coarse": 200,
-        "few": 20,
+        "filtered_first": 20,
     }
     return SearchPlan(**values | changed)
 

@@ -47,10 +47,10 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ["analysis/test_scanner.py", _THREADS],
         [
+            "kernels/test_analyzing.py",
             "kernels/test_filtered.py",
-            "kernels/test_reading.py",
+            "kernels/test_lookup.py",
             "kernels/test_selecting.py",
-            "kernels/test_strings.py",
             "search/test_new_terms.py",
             "search/test_unknown_terms.py",
             "scoring/test_small_constants.py",

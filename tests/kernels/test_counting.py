@@ -14,7 +14,7 @@ from bm25rag import BM25Index
 from bm25rag.columns.column import build_column
 from bm25rag.columns.string_table import keys_of
 from bm25rag.kernels import backend as backends
-from bm25rag.kernels.scanner import STOPPED
+from bm25rag.kernels.scanner_interface import STOPPED
 
 pytestmark = pytest.mark.usefixtures("backend")
 

@@ -18,7 +18,7 @@ from bm25rag import BM25Index
 from bm25rag.columns.column import join
 from bm25rag.common.arrays import UInt32
 from bm25rag.kernels import backend as backends
-from bm25rag.kernels.scanner import BEYOND, FoldArrays, Scanner, Texts
+from bm25rag.kernels.scanner_interface import BEYOND, FoldArrays, Scanner, Texts
 from support.environment import INTERPRETED, ROOT
 
 _ALLOCATING = ("empty", "zeros", "full")

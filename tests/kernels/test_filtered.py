@@ -71,7 +71,7 @@ def test_looking_at_few_documents_first_changes_no_bit(
     wanted = list(product(FILTERS, ((1, None), (7, 4.0), (600, None))))
 
     def answers(few: int) -> list[bytes]:
-        monkeypatch.setattr("bm25rag.search.ranking.FEW", few)
+        monkeypatch.setattr("bm25rag.search.ranking.FILTERED_FIRST", few)
         found = []
         for accepted, (k, floor) in wanted:
             batch = index.search_batch(queries, k=k, min_score=floor, filter=accepted)
@@ -107,7 +107,7 @@ def test_any_documents_that_may_be_returned(monkeypatch: pytest.MonkeyPatch, see
         k = int(generator.integers(1, 200))
         found = set()
         for few, name in product((0, NEVER), backend.available()):
-            monkeypatch.setattr("bm25rag.search.ranking.FEW", few)
+            monkeypatch.setattr("bm25rag.search.ranking.FILTERED_FIRST", few)
             with backend.use(name):
                 batch = index.search_batch(queries, k=k, filter=ids)
             found.add(batch.rows.tobytes() + batch.scores.tobytes())

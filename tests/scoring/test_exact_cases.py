@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bm25rag import BM25Index
+from bm25rag.scoring.variants import Parameters
 from support.environment import INTERPRETED
 from support.holding import assert_same_scores, assert_same_statistics, bits, build
 from support.reference import SHIFTED, VARIANTS, Reference
@@ -50,6 +51,15 @@ def test_extreme_parameters(variant: str, k1: float, b: float) -> None:
     texts = [["a", "b"], ["a", "a", "b", "c"], ["c"], []]
     index, reference = build(texts, variant=variant, k1=k1, b=b)
     assert_same_scores(index, reference, ["a", "c", "b", "a"])
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_idf_of_one_frequency_has_the_bits_that_it_has_among_others(variant: str) -> None:
+    parameters = Parameters(variant=variant)
+    for documents in (1, 7, 5_183, 8_841_823):
+        frequencies = np.unique(np.geomspace(1, documents, 500).round())
+        each = [parameters.idf_of(documents, int(one)) for one in frequencies]
+        assert each == parameters.idf(documents, frequencies).tolist()
 
 
 @pytest.mark.parametrize("variant", ["bm25l", "bm25+"])

@@ -181,7 +181,7 @@ PAIR = [("a", 1.0)]
         ({"rankings": [[("a", math.nan)]]}, ValueError, r"score of 'a' in rankings\[0\].*nan"),
         ({"rankings": [PAIR, [("b", -math.inf)]]}, ValueError, r"'b' in rankings\[1\].*finite"),
         ({"rankings": [[("a", None)]]}, TypeError, r"score of 'a' in rankings\[0\]"),
-        ({"rankings": [[(1, 1.0)]]}, TypeError, r"id of rankings\[0\]\[0\] must be a str"),
+        ({"rankings": [[(1.5, 1.0)]]}, TypeError, r"id of rankings\[0\]\[0\] must be a str"),
         ({"rankings": [["a"]]}, TypeError, r"rankings\[0\]\[0\] must be a pair"),
         ({"rankings": [{"a": 1.0}]}, TypeError, r"rankings\[0\] must be an iterable"),
         ({"rankings": "ab"}, TypeError, "rankings must be"),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from bm25rag import BM25Index
 from bm25rag.kernels import backend as backends
 from bm25rag.search.snapshot import Snapshot
-from bm25rag.search.term_cache import TermCache
+from bm25rag.search.term_numbers import TermCache
 from bm25rag.segments.statistics import Statistics
 
 # The first two have the same CRC-32.
@@ -98,7 +98,7 @@ def test_they_are_found_in_a_file_of_which_nothing_is_checked_yet(
     folder: Path = tmp_path_factory.mktemp("saved") / "index"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bm25rag.segments.doc_blocks.DOC_BLOCK", 3)
-        patch.setattr("bm25rag.storage.array_file.BLOCK", 64)
+        patch.setattr("bm25rag.storage.checksummed_file.BLOCK", 64)
         made_of(history).save(folder)
         with backends.use("numpy"):
             expected = data_of(fresh(BM25Index.open(folder)), terms)
@@ -113,7 +113,7 @@ def test_an_error_while_they_are_looked_up_leaves_the_cache_right(
     backend: str, monkeypatch: pytest.MonkeyPatch, error: type[BaseException], name: str
 ) -> None:
     """As when memory is short, or of Ctrl-C."""
-    monkeypatch.setattr("bm25rag.search.term_cache._TABLED", 2)
+    monkeypatch.setattr("bm25rag.search.term_numbers._TABLED", 2)
     index = made_of([[["a", "b"], ["a"], ["b", "a"]], [["plumless", "a"]], 1])
     terms = ["a", "absent", "b", "plumless", "gone"]
     expected = data_of(fresh(index), terms)
@@ -187,7 +187,7 @@ def test_a_cache_is_gone_with_its_last_reference() -> None:
 def test_threads_that_ask_for_the_same_new_terms_get_the_same_numbers(
     backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bm25rag.search.term_cache.MOST_UNKNOWN", 5)
+    monkeypatch.setattr("bm25rag.search.term_numbers.MOST_UNKNOWN", 5)
     texts = [[f"w{(7 * row + word) % 90}" for word in range(9)] for row in range(60)]
     index = made_of([texts[:30], texts[30:], 3])
     questions = [[f"w{(row + word) % 99}" for word in range(12)] for row in range(40)]

@@ -32,13 +32,19 @@ corpora = st.lists(st.lists(WORDS, max_size=9), max_size=24)
 part = st.lists(WORDS, min_size=1, max_size=3)
 parts = st.lists(part, max_size=2)
 weights = st.dictionaries(st.sampled_from("abcd"), st.sampled_from([2.0, 0.5, 0.0, -1.0]))
+wordings = st.dictionaries(
+    st.lists(WORDS, min_size=1, max_size=4).map(tuple),
+    st.sampled_from([1.0, 0.1, 0.7, -0.3, 0.0]),
+    max_size=3,
+)
 
 
 @st.composite
 def asked(draw: st.DrawFn) -> Parts:
     """Draw a query with parts."""
     kinds = [draw(st.one_of(st.just([]), parts)) for _ in range(4)]
-    return Parts(draw(st.lists(WORDS, max_size=3) | weights), *kinds)
+    also = draw(st.just({}) | wordings)
+    return Parts(draw(st.lists(WORDS, max_size=3) | weights), *kinds, also=also)
 
 
 def as_query(query: Parts) -> Query:
@@ -46,7 +52,8 @@ def as_query(query: Parts) -> Query:
     names = ("must", "must_not", "phrases", "not_phrases")
     given_parts = {name: [" ".join(one) for one in getattr(query, name)] for name in names}
     text = query.text if isinstance(query.text, dict) else " ".join(query.text)
-    return Query(text, field=query.field, **given_parts)
+    also = {" ".join(words): weight for words, weight in query.also.items()}
+    return Query(text, field=query.field, also=also, **given_parts)
 
 
 def divided(text: list[str], fields: dict[str, float] | None) -> Any:
@@ -124,7 +131,16 @@ histories: dict[str, Any] = {
 }
 
 
-@given(chosen=parameters(), **histories)
+def with_context(chosen: dict[str, Any], has_context: bool) -> dict[str, Any]:
+    """Return the parameters with a context among the fields, if there are any."""
+    fields = chosen.get("fields")
+    if not fields or not has_context:
+        return chosen
+    named = {"context" if name == "notes" else name: own for name, own in fields.items()}
+    return chosen | {"fields": named}
+
+
+@given(chosen=st.builds(with_context, parameters(), st.booleans()), **histories)
 def test_matches_have_all_parts_and_the_scores_of_all_terms(
     chosen: dict[str, Any],
     texts: list[list[str]],
@@ -138,6 +154,10 @@ def test_matches_have_all_parts_and_the_scores_of_all_terms(
     check(index, reference, query, k, label)
     if reference.fields:
         field = list(reference.fields)[label % len(reference.fields)]
+        if field == "context":  # in which no words are looked for
+            query = replace(query, phrases=[], not_phrases=[])
+            if not all(map(reference.kept, [*query.must, *query.must_not])):
+                return
         check(index, reference, replace(query, field=field), k, label)
 
 
@@ -146,8 +166,8 @@ def small_constants() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SMALL.items():
             patch.setattr(name, value)
-        patch.setattr("bm25rag.search.restriction._FIRST", 1)
-        patch.setattr("bm25rag.search.restriction._RARE", 1)
+        patch.setattr("bm25rag.search.parts._FIRST", 1)
+        patch.setattr("bm25rag.search.parts._RARE", 1)
         yield
 
 

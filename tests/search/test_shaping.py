@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,11 @@ def test_any_history_gives_the_references_results(
                 batch = index.search_batch([query, ["a"]], k, filter, **given)
                 assert bits(batch.hits()[0]) == found
                 assert batch.counts[0] == len(found)
+                all_of = reference.groups(query, accept, floor, **expected_)
+                sizes = {hit.id: len(members) for members in all_of for hit in members}
+                assert batch.totals()[0] == len(all_of)
+                for hit in batch.hits()[0]:
+                    assert hit.group_size == (sizes[hit.id] if "group" in given else None)
 
 
 VALUES: list[Any] = [
@@ -98,6 +103,9 @@ def test_groups_have_values_that_a_filter_takes_for_equal(changed: bool, tmp_pat
     index.save(tmp_path / "index")
     for one in (index, BM25Index.open(tmp_path / "index")):
         found = one.search("red", 99, group="at.deep")
+        assert one.search_batch(["red"], group="at.deep").totals() == len(found)
+        every = one.search("red", 99, group="at.deep", per_group=9)
+        assert sorted(int(hit.id) for hit in every) == [*range(len(metadata))]
         for hit in found:
             value = hit.metadata.get("at")
             value = value.get("deep") if isinstance(value, dict) else None
@@ -108,6 +116,9 @@ def test_groups_have_values_that_a_filter_takes_for_equal(changed: bool, tmp_pat
                     "red", 1, {"$id": {"$in": equal}}, group="at.deep", per_group=99
                 )
                 assert [member.id for member in members] == equal
+                assert hit.group_size == len(equal)
+            else:
+                assert hit.group_size == 1
         assert len(found) == len(GROUPS) + 3  # without a value, and not a number: each its own
 
 
@@ -189,6 +200,45 @@ def test_fused_scores_are_lowered_and_grouped_after_fusion() -> None:
     assert [(hit.id, hit.score) for hit in search.hits()] == [(best[1], lowered[best[1]])]
     by_vectors = index.vectors.search_batch([{"red": 1.0}], 3, **shape).hits()[0]
     assert [hit.id for hit in by_vectors] == ["5", "3", "1"]
+
+
+MOMENTS = [
+    "2024-02-20", "2024-02-20T11:00:00+02:00", "1024-02-20", "0001-01-01", "2031-01-01", "soon", "",
+    date(2024, 2, 29), datetime(2024, 2, 29, 1), datetime(1700, 2, 3, tzinfo=UTC), datetime.max,
+    datetime(2024, 2, 29, tzinfo=timezone(timedelta(hours=3))), None, True, 5, ["2024-02-20"], {},
+]  # fmt: skip
+NUMBERS = [0, 1, 3, 4.5, 1e300, -2, 2**53 + 1, 2**70, -(2**70), 10**400, -(10**400), True, "3",
+           None, float("nan"), float("inf"), -float("inf"), -0.0, [1], {}]  # fmt: skip
+
+
+@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize(
+    ("values", "decay"),
+    [
+        (MOMENTS, DECAY),
+        (MOMENTS, Decay("when", "9999999d", floor=0.1, now=NOW, missing=1.0)),
+        (MOMENTS, Decay("when", "0.001s", floor=1e-9, now=datetime.max)),
+        (MOMENTS, Decay("when", timedelta.max, floor=0.99999999, now=NOW)),
+        (NUMBERS, Prior("when", 3, floor=0.01)),
+        (NUMBERS, Prior("when", 2.0**80, missing=0.75)),
+        (NUMBERS, Prior("when", 2.0**53, floor=1e-9)),
+    ],
+    ids=lambda value: None if isinstance(value, list) else repr(value)[:40],
+)
+def test_columns_of_metadata_give_the_multipliers_of_each_value(
+    values: list[Any], decay: Decay | Prior, changed: bool, tmp_path: Path
+) -> None:
+    metadata = [{"when": value} for value in values] + [{}]
+    index = BM25Index.from_texts(["red"] * 3, metadata=metadata[:3])
+    index.add(["red"] * len(metadata), metadata=[{}] * len(metadata) if changed else metadata)
+    index.delete(["0", "4"])
+    if changed:
+        index.update_metadata(index.ids(k=len(metadata)), metadata)
+    (score,) = {hit.score for hit in index.search("red")}
+    index.save(tmp_path / "index")
+    for one in (index, BM25Index.open(tmp_path / "index")):
+        for hit in one.search("red", 99, decay=decay):
+            assert hit.score == score * decay.of(hit.metadata.get("when"))
 
 
 WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [

@@ -150,7 +150,7 @@ def test_an_index_without_documents_passes_nothing_on(backend: str) -> None:
 def test_unknown_terms_from_clients_do_not_fill_the_memory(
     index: BM25Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bm25rag.search.term_cache.MOST_UNKNOWN", 2048)
+    monkeypatch.setattr("bm25rag.search.term_numbers.MOST_UNKNOWN", 2048)
     before = index.search_batch([["red", "sea"], ["gone"]]).scores.tolist()
     tracemalloc.start()
     try:
@@ -169,7 +169,7 @@ def test_unknown_terms_from_clients_do_not_fill_the_memory(
 def test_unknown_terms_are_remembered_and_forgotten_beside_searches(
     index: BM25Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bm25rag.search.term_cache.MOST_UNKNOWN", 3)
+    monkeypatch.setattr("bm25rag.search.term_numbers.MOST_UNKNOWN", 3)
     expected = index.search(["red", "boat"], k=50)
 
     def ask(first: int) -> None:
@@ -193,8 +193,9 @@ def test_a_repeated_term_has_one_number_however_long_it_is() -> None:
     assert cache.numbers([long, long]) == [0, 0]
 
 
-def test_a_cache_that_grows_keeps_its_terms() -> None:
+def test_a_cache_that_grows_keeps_its_terms(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the same numbers and the same data; what is unknown is looked up again."""
+    monkeypatch.setattr("bm25rag.search.snapshot._FEWEST_TERMS", 1 << 9)
     words = [f"w{number}" for number in range(1500)]
     index = BM25Index.from_texts([words[:number] for number in range(1, 1500, 29)])
     expected = [index.search([word]) for word in words]

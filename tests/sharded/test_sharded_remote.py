@@ -11,8 +11,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from bm25rag import BM25Index
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
-from bm25rag.sharded.remote import ShardedMirror
 from bm25rag.shards import merge_hits, open_shard
+from bm25rag.storage.remote_mirror import find_cache
 
 URL = "memory://store/pages"
 TEXTS = [f"page {n} about cats {'and dogs ' * (n % 3)}" for n in range(60)]
@@ -80,7 +80,7 @@ def test_after_a_commit_only_new_files_are_fetched(folder: Path, fetched: list[s
     kinds = sorted(Path(name).name.split("-")[0] for name in fetched)
     assert kinds == ["segment", "statistics.bin"]
     assert {Path(name).parts[0] for name in fetched} == {"commit-2"}
-    cached = {path.name for path in Path(ShardedMirror(URL, None, None).folder).iterdir()}
+    cached = {path.name for path in Path(find_cache(URL, None, None)[1]).iterdir()}
     assert cached == {"lock", "sharded.json", "commit-2"}
 
 
@@ -113,7 +113,7 @@ def test_shards_of_one_cache_do_not_disturb_each_other(folder: Path, fetched: li
     assert shards[0].searcher.search("cats")
     assert whole.refresh()
     BM25Index.open(URL, offline=True, verify=True)
-    cached = {path.name for path in Path(ShardedMirror(URL, None, None).folder).iterdir()}
+    cached = {path.name for path in Path(find_cache(URL, None, None)[1]).iterdir()}
     assert cached == {"lock", "sharded.json", "commit-2"}
 
 

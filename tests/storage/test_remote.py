@@ -27,7 +27,7 @@ from bm25rag.errors import (
     RemoteError,
 )
 from bm25rag.storage import remote
-from bm25rag.storage.remote_mirror import Mirror
+from bm25rag.storage.remote_mirror import find_cache
 from support.folders import body_of, no_leftovers, replaced, write_manifest
 
 URL = "memory://store/index"
@@ -143,7 +143,7 @@ def test_the_cache_holds_the_last_commit_and_nothing_else() -> None:
     for text in TEXTS:
         BM25Index.from_texts([text]).save(URL)
         BM25Index.open(URL)
-    folder = Path(Mirror(URL, None, None).folder)
+    folder = Path(find_cache(URL, None, None)[1])
     assert no_leftovers(folder)
     assert folder.stat().st_mode & 0o077 == 0 or sys.platform == "win32"
 
@@ -151,10 +151,10 @@ def test_the_cache_holds_the_last_commit_and_nothing_else() -> None:
 def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BM25RAG_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert Mirror(URL, None, None).folder.startswith(str(tmp_path / "xdg" / "bm25rag" / "index-"))
-    assert Mirror(URL, tmp_path, None).folder.startswith(str(tmp_path / "index-"))
+    assert find_cache(URL, None, None)[1].startswith(str(tmp_path / "xdg" / "bm25rag" / "index-"))
+    assert find_cache(URL, tmp_path, None)[1].startswith(str(tmp_path / "index-"))
     options = {"endpoint_url": "http://localhost:1"}
-    assert Mirror(URL, None, options).folder != Mirror(URL, None, None).folder
+    assert find_cache(URL, None, options)[1] != find_cache(URL, None, None)[1]
 
 
 @pytest.mark.slow
@@ -170,7 +170,7 @@ def test_several_processes_open_a_url_at_once(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, json.dumps(options)]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     assert [process.communicate(timeout=60)[0].strip() for process in running] == ["10"] * 3
-    assert no_leftovers(Path(Mirror("dir://index", None, options).folder))
+    assert no_leftovers(Path(find_cache("dir://index", None, options)[1]))
 
 
 def test_without_the_store_only_offline_opens() -> None:
@@ -211,7 +211,7 @@ def test_a_file_with_other_contents_is_refused_and_never_cached(
     store.pipe_file(path, change(good))
     with pytest.raises(CorruptIndexError, match=f"{URL}/segment-"):
         BM25Index.open(URL)
-    folder = Path(Mirror(URL, None, None).folder)
+    folder = Path(find_cache(URL, None, None)[1])
     assert {path.name for path in folder.iterdir()} == {"lock"}
     store.pipe_file(path, good)
     assert BM25Index.open(URL).search("red")
@@ -248,7 +248,7 @@ def test_an_interrupted_download_leaves_nothing_that_is_taken_for_a_file(
         with pytest.raises(RemoteError, match="the network is gone") as caught:
             BM25Index.open(URL)
     assert isinstance(caught.value.__cause__, ConnectionResetError)
-    folder = Path(Mirror(URL, None, None).folder)
+    folder = Path(find_cache(URL, None, None)[1])
     assert {path.name for path in folder.iterdir()} == {"lock"}
     assert BM25Index.open(URL).search("red")
 
@@ -266,7 +266,7 @@ def test_a_download_that_was_killed_is_begun_again(tmp_path: Path) -> None:
     )
     killed = subprocess.run([sys.executable, "-c", code, json.dumps(options)], check=False)
     assert killed.returncode == 9
-    folder = Path(Mirror("dir://index", None, options).folder)
+    folder = Path(find_cache("dir://index", None, options)[1])
     assert any(path.suffix == ".tmp" for path in folder.iterdir())
     assert BM25Index.open("dir://index", storage_options=options).search("red")
     assert no_leftovers(folder)
@@ -275,7 +275,7 @@ def test_a_download_that_was_killed_is_begun_again(tmp_path: Path) -> None:
 def test_a_damaged_file_of_the_cache_is_fetched_again() -> None:
     BM25Index.from_texts(TEXTS).save(URL)
     BM25Index.open(URL)
-    (path,) = Path(Mirror(URL, None, None).folder).glob("segment-*")
+    (path,) = Path(find_cache(URL, None, None)[1]).glob("segment-*")
     path.write_bytes(path.read_bytes()[:-2])
     assert BM25Index.open(URL).search("red")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 SMALL = {
     "bm25rag.segments.postings_builder.NARROW": 3,  # codes widen almost at once
     "bm25rag.additions.CHUNK": 5,  # every second document begins a run
-    "bm25rag.segments.builder._COUNTED": 0,
+    "bm25rag.segments.term_counter._COUNTED": 0,
     "bm25rag.search.snapshot._FEWEST_TERMS": 1,
     "bm25rag.search.snapshot._MOST_TERMS": 2,  # the caches of terms and of masks overflow
     "bm25rag.metadata.mask_cache.MAX_BYTES": 1,
@@ -32,5 +32,5 @@ SMALL = {
     "bm25rag.search.ranking.SPARSE": 1,  # windows often have few postings for their documents
     "bm25rag.search.ranking.COARSE": 0,  # sums are coarse at first wherever they may be
     "bm25rag.search.ranking._QUERIES_PER_THREAD": 1,  # two queries are enough for two threads
-    "bm25rag.storage.array_file.BLOCK": 64,  # a checksum for every cache line
+    "bm25rag.storage.checksummed_file.BLOCK": 64,  # a checksum for every cache line
 }

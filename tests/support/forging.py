@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bm25rag.columns.column import build_column
-from bm25rag.storage.array_file import write_arrays
+from bm25rag.storage.checksummed_file import write_arrays
 
 Arrays = dict[str, np.ndarray]
 
@@ -82,6 +82,7 @@ class Folder:
         body = {
             "needs": needs,
             "commit": self.commit,
+            "time": 0,
             "settings": self.settings,
             "segments": segments,
         }

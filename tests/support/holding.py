@@ -100,7 +100,8 @@ def saved_and_opened(index: BM25Index) -> BM25Index:
     """Save an index, open it, and return a copy that can be written to."""
     with tempfile.TemporaryDirectory() as folder:
         index.save(Path(folder) / "index")
-        opened = BM25Index.open(Path(folder) / "index", mode="w", mmap=False, verify=True)
+        given: Any = {"tokenizer": index.analyzer.any_tokenizer, "mmap": False, "verify": True}
+        opened = BM25Index.open(Path(folder) / "index", mode="w", **given)
         copied = copy.deepcopy(opened)
         opened.close()
     return copied

@@ -14,6 +14,10 @@ With fields, a document has a list of terms for each; tf and |d| are sums over t
 times count and weight times length, in the order of the fields, and so is the sum of all lengths,
 of whole numbers by field. A field of weight 0 is as if it were empty.
 
+With further analyses, a document is a text, and each analysis has its own list of terms, document
+frequencies and lengths; the parts of their terms follow, each times the weight of the analysis, and
+a term of a further one is written with the character of its number before it.
+
 ``real_scores`` is the same family without any rounding to float32, over every
 query term as it comes, absent terms included: the formula as a paper prints it.
 """
@@ -21,6 +25,7 @@ query term as it comes, absent terms included: the formula as a paper prints it.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +39,7 @@ SHIFTED = tuple(DEFAULT_DELTA)
 
 Accept = Callable[[str, dict[str, Any]], bool]
 Query = Sequence[str] | Mapping[str, float]
-Terms = list[str] | dict[str, list[str]]
+Terms = Any  # a list of strings, or a dict of fields and such lists; or a text
 
 
 def times(query: Query, term: str) -> float:
@@ -101,7 +106,14 @@ class Parts:
     must_not: Sequence[Sequence[str]] = ()
     phrases: Sequence[Sequence[str]] = ()
     not_phrases: Sequence[Sequence[str]] = ()
+    # Other wordings, with their weights.
+    also: Mapping[tuple[str, ...], float] = field(default_factory=dict)
     field: str | None = None
+
+
+def in_space(analysis: int, term: str) -> str:
+    """Return a term of one of several analyses as an index has it."""
+    return chr(analysis or 8) + term if analysis or "\1" <= term[:1] <= "\10" else term
 
 
 def in_a_row(words: Sequence[str], phrase: Sequence[str]) -> bool:
@@ -129,6 +141,8 @@ class Reference:
     delta: float | None = None
     delta_on: str = "all"
     fields: dict[str, float] | None = None
+    # What makes the terms of a text by each analysis, with its weight; documents are then texts.
+    analyses: Sequence[tuple[Callable[[str], list[str]], float]] = ()
     documents: dict[str, Terms] = field(default_factory=dict)
     metadata: dict[str, dict[str, Any]] = field(default_factory=dict)
     counter: int = 0
@@ -158,9 +172,12 @@ class Reference:
                     continue
                 self.delete([name])
                 written.pop(name, None)
-            self.whole[name] = copy.deepcopy(self.by_field(texts[place]))
-            kept = {field_: self.kept(own) for field_, own in self.whole[name].items()}
-            self.documents[name] = kept if isinstance(texts[place], dict) else kept["text"]
+            if self.analyses:
+                self.documents[name], self.whole[name] = texts[place], {}
+            else:
+                self.whole[name] = copy.deepcopy(self.by_field(texts[place]))
+                kept = {field_: self.kept(own) for field_, own in self.whole[name].items()}
+                self.documents[name] = kept if isinstance(texts[place], dict) else kept["text"]
             self.metadata[name] = dict(metadata[place]) if metadata is not None else {}
             written[name] = None
         return list(written)
@@ -195,6 +212,22 @@ class Reference:
             self.metadata[name] = dict(values)
         return [name for name, _ in found]
 
+    def views(self) -> list[Reference]:
+        """Return an index for each analysis."""
+        each = []
+        for analyse, _ in self.analyses:
+            documents = {name: analyse(str(text)) for name, text in self.documents.items()}
+            each.append(dataclasses.replace(self, analyses=(), documents=documents))
+        return each
+
+    def asked(self, query: Query) -> list[tuple[Reference, Query, float]]:
+        """Return the index of each analysis that counts, the terms of a query, and the weight."""
+        if not self.analyses:
+            return [(self, query, 1.0)]
+        pairs = zip(self.views(), self.analyses, strict=True)
+        each = [(view, analyse(str(query)), weight) for view, (analyse, weight) in pairs]
+        return [one for one in each if one[2]]
+
     def tune(self, **parameters: Any) -> Reference:
         """Copy under other parameters; delta=None is the variant's default."""
         view = copy.deepcopy(self)
@@ -213,9 +246,17 @@ class Reference:
         if not isinstance(query, Parts):
             return query
         demanded = [term for part in (*query.must, *query.phrases) for term in self.kept(part)]
+        scoring: Query = self.kept(query.text) + demanded
         if isinstance(query.text, Mapping):
-            return dict.fromkeys(demanded, 0.0) | dict(query.text) if demanded else query.text
-        return self.kept(query.text) + demanded
+            scoring = {**query.text, **{t: 0.0 for t in demanded if t not in query.text}}
+        if not query.also:
+            return scoring
+        total = {term: times(scoring, term) for term in scoring}
+        for words, weight in query.also.items():
+            kept = self.kept(words)
+            for term in dict.fromkeys(kept):
+                total[term] = total.get(term, 0.0) + weight * kept.count(term)
+        return total
 
     def texts(self, name: str, field_: str | None) -> list[list[str]]:
         """Return the words of each field of a document that matches, or of one field."""
@@ -223,19 +264,31 @@ class Reference:
         texts = self.whole[name].items()
         return [own for one, own in texts if weights[one] and field_ in (None, one)]
 
+    def quoted(self, name: str, field_: str | None) -> list[list[str]]:
+        """Return the same without the context, in which no words are looked for."""
+        return [
+            own
+            for one in self.whole[name]
+            if one != "context" and field_ in (None, one)
+            for own in self.texts(name, one)
+        ]
+
     def has(self, name: str, part: Sequence[str], field_: str | None) -> bool:
         """Whether a document has all terms of a part, or all stop words if it has no others."""
         texts = self.texts(name, field_)
         if kept := self.kept(part):
             return set(kept) <= {word for text in texts for word in text}
-        return any(set(part) <= set(text) for text in texts)
+        return any(set(part) <= set(text) for text in self.quoted(name, field_))
 
     def matched(self, name: str, query: Query | Parts) -> bool:
         """Whether a document matches."""
+        if self.analyses:
+            return any(view.matched(name, terms) for view, terms, _ in self.asked(query))
         touched = not self.words(self.documents[name]).isdisjoint(self.scoring(query))
         if not isinstance(query, Parts):
             return touched
-        texts, one = self.texts(name, query.field), query.field
+        texts, quoted = self.texts(name, query.field), self.quoted(name, query.field)
+        one = query.field
         demands = bool(query.must or query.phrases)
         if one is not None:
             touched = any(not set(self.scoring(query)).isdisjoint(text) for text in texts)
@@ -243,8 +296,8 @@ class Reference:
             (touched or demands)
             and all(self.has(name, part, one) for part in query.must)
             and not any(self.has(name, part, one) for part in query.must_not)
-            and all(any(in_a_row(text, part) for text in texts) for part in query.phrases)
-            and not any(in_a_row(text, part) for part in query.not_phrases for text in texts)
+            and all(any(in_a_row(text, part) for text in quoted) for part in query.phrases)
+            and not any(in_a_row(text, part) for part in query.not_phrases for text in quoted)
         )
 
     # -- statistics ------------------------------------------------------------
@@ -304,6 +357,13 @@ class Reference:
 
     def vocabulary(self) -> dict[str, int]:
         """Return every live term by code point, with its document frequency."""
+        if self.analyses:
+            found = {
+                in_space(number, term): df
+                for number, view in enumerate(self.views())
+                for term, df in view.vocabulary().items()
+            }
+            return dict(sorted(found.items()))
         terms = sorted({term for terms in self.documents.values() for term in self.words(terms)})
         return {term: self.df(term) for term in terms}
 
@@ -349,16 +409,17 @@ class Reference:
 
     def scores(self, query: Query | Parts) -> list[float]:
         """Score of every living document, by definition."""
-        query = self.scoring(query)
-        weights, shift, average = self.weights(query), self.shift(query), self.average
-        result = []
-        for terms in self.documents.values():
-            total = 0.0
-            for term, many, weight in weights:
-                if term in self.words(terms):
-                    total += many * float(self.part(weight, terms, term, average))
-            result.append(total + shift)
-        return result
+        totals, shift = dict.fromkeys(self.documents, 0.0), 0.0
+        for view, asked, factor in self.asked(self.scoring(query)):
+            weights, average = view.weights(asked), view.average
+            for name, terms in view.documents.items():
+                for term, many, weight in weights:
+                    if term in view.words(terms):
+                        part = view.part(weight, terms, term, average)
+                        totals[name] += factor * many * float(part)
+            for _, many, weight in weights:
+                shift += factor * many * float(weight * np.float32(view.absent()))
+        return [total + shift for total in totals.values()]
 
     def real_scores(self, query: Query) -> list[float]:
         """Score of every living document in plain float64, straight from the formula."""
@@ -406,21 +467,32 @@ class Reference:
         per_group: int = 1,
     ) -> list[ReferenceHit]:
         """Best k matches, or those of the best k groups, whose score is not below the minimum."""
+        shape: Any = {"multiplier": multiplier, "group": group}
+        page = self.groups(query, accept, min_score, **shape)[offset : offset + k]
+        best = [hit for members in page for hit in members[:per_group]]
+        return sorted(best, key=lambda hit: (-hit.score, hit.row))
+
+    def groups(
+        self,
+        query: Query | Parts,
+        accept: Accept | None = None,
+        min_score: float | None = None,
+        *,
+        multiplier: Callable[[dict[str, Any]], float] | None = None,
+        group: Callable[[dict[str, Any]], Any] | None = None,
+    ) -> list[list[ReferenceHit]]:
+        """All matches by group, best first; each alone where there are no groups."""
         hits = self.matches(query, accept)
         if multiplier is not None:
             hits = [self._lowered(hit, multiplier(self.metadata[hit.id])) for hit in hits]
             hits.sort(key=lambda hit: (-hit.score, hit.row))
         if min_score is not None:
             hits = [hit for hit in hits if hit.score >= min_score]
-        if group is None:
-            return hits[offset : offset + k]
         groups: dict[Any, list[ReferenceHit]] = {}
         for hit in hits:
-            key = group(self.metadata[hit.id])
+            key = None if group is None else group(self.metadata[hit.id])
             groups.setdefault(("alone", hit.id) if key is None else key, []).append(hit)
-        page = [*groups.values()][offset : offset + k]
-        best = [hit for members in page for hit in members[:per_group]]
-        return sorted(best, key=lambda hit: (-hit.score, hit.row))
+        return [*groups.values()]
 
     def _lowered(self, hit: ReferenceHit, by: float) -> ReferenceHit:
         score = hit.score * by if hit.score >= 0 else hit.score / by

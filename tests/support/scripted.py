@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 # What the tool of every framework searches in.
@@ -33,6 +33,9 @@ def calls(heard: list[str]) -> Iterator[dict[str, Any]]:
     assert heard[-1].startswith("Error: cursor belongs to other arguments")
     yield {"question": "cats"}
     assert heard[-1].startswith("Error: there is no argument 'question'; there are query, k")
+    every = {"must": ["sleeps"], "must_not": ["dog"], "phrases": ["goes on"], "group": "$text"}
+    yield {"query": "cats", "k": 3, "decay": {"path": "year", "full": 2029}, **every}
+    assert re.findall(r"A cat sleeps (\d+) hours", heard[-1]) == ["29", "28", "27"]
     yield {"query": "zebra"}
     assert heard[-1] == "No document that may be found has a word of the query."
 
@@ -47,8 +50,36 @@ def check_schema(name: str, description: str, parameters: dict[str, Any]) -> Non
     assert name == "notes"
     assert description.startswith("Notes on how long cats sleep. Search documents by their words")
     assert list(parameters["properties"]) == [
-        *("query", "k", "filter", "group", "decay", "must", "must_not", "phrases"),
+        *("query", "k", "filter", "group", "decay", "also", "must", "must_not", "phrases"),
         *("budget", "cursor"),
     ]
     assert parameters["required"] == ["query"]
     assert "year (number)" in parameters["properties"]["filter"]["description"]
+
+
+def check_quoting(
+    whole: dict[str, Callable[..., str]], only_2003: dict[str, Callable[..., str]]
+) -> None:
+    """Find a line by grep and quote it by read; ``only_2003`` are the tools of a restricted one."""
+    assert [*whole] == [*only_2003] == ["search_notes", "grep_notes", "read_notes"]
+    ids = {}
+    for year in (2003, 2004):
+        found = whole["grep_notes"](pattern=f"sleeps {year - 2000} hours", filter={"year": year})
+        line = re.search(r"^(\d+): A cat sleeps \d hours", found, re.MULTILINE)
+        assert line is not None, found
+        ids[year] = re.split(r"[\s(]", found)[0]
+        text = whole["read_notes"](id=ids[year], lines=line[1])
+        assert f"{line[1]}: A cat sleeps {year - 2000} hours. Purring" in text
+    assert ids[2003] in whole["search_notes"](query="cats", filter={"year": 2003}, also=["notes"])
+    lines = only_2003["grep_notes"](pattern="A cat sleeps", filter={"year": {"$gte": 2000}})
+    assert re.findall(r"A cat sleeps (\d+) hours", lines) == ["3"]
+    assert "A cat sleeps 3" in only_2003["read_notes"](id=ids[2003])
+    refused = {
+        "there is no document with the id": only_2003["read_notes"](id=ids[2004]),
+        "read needs either id or source": whole["read_notes"](),
+        "pattern must be a str": whole["grep_notes"](),
+        "there is no argument 'query'; there are pattern": whole["grep_notes"](query="cats"),
+    }
+    for said, heard in refused.items():
+        assert heard.startswith("Error: "), heard
+        assert said in heard

@@ -47,6 +47,7 @@ def make_server(tools: IndexTools, running: anyio.CapacityLimiter | None = None)
                         "required": tool.required,
                         "additionalProperties": False,
                     },
+                    output_schema=tool.returns,
                     annotations=types.ToolAnnotations(
                         read_only_hint=tool.reads, open_world_hint=False
                     ),

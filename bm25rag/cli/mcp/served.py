@@ -42,6 +42,7 @@ class Served:
         self._path, self._untrusted, self._patience = path, untrusted, patience
         self._about = f"{about.strip().rstrip('.')}. " if about else ""
         self.index = BM25Index.open(path, untrusted=untrusted)
+        self._looked_at: tuple[object, bool] = None, False
         if restrict is not None:
             self.index = self.index.restricted(restrict)
 
@@ -60,8 +61,10 @@ class Served:
     @property
     def has_vectors(self) -> bool:
         """Whether a document has a sparse vector."""
-        views = self.index._snapshot.views
-        return any(view.segment.vectors is not None for view in views)
+        snapshot = self.index._snapshot
+        if self._looked_at[0] is not snapshot:  # every call asks, and some must read all postings
+            self._looked_at = snapshot, bool(self.index.vectors)
+        return self._looked_at[1]
 
     def writer(self) -> BM25Index:
         """Open the index for one commit, so that others may write in between."""

@@ -8,7 +8,7 @@ from inspect import signature
 from typing import Any, NamedTuple, get_args
 
 from bm25rag import Document
-from bm25rag.agents import Answer, answers, grep, read, schemas, search
+from bm25rag.agents import Answer, answer_schemas, answers, grep, read, schemas, search
 from bm25rag.agents.answers import Part, plain
 from bm25rag.agents.searching import LONGEST_QUERY, check_filter, read_question
 from bm25rag.cli.dropped import dropped_words
@@ -24,13 +24,14 @@ _MOST_IDS = 100
 class Tool(NamedTuple):
     """A tool: what a model is told about it, and the function that does it.
 
-    ``properties`` are the JSON schemas of its arguments; ``reads`` is False if it changes the
-    index.
+    ``properties`` are the JSON schemas of its arguments, ``returns`` that of its answer; ``reads``
+    is False if it changes the index.
     """
 
     name: str
     description: str
     properties: dict[str, Any]
+    returns: dict[str, Any]
     run: Callable[..., Answer]
     reads: bool = True
 
@@ -89,10 +90,12 @@ class IndexTools:
             vector = "A learned sparse vector, weights by term, of the index's own encoder."
             searching["vector"] = {"type": "object", "description": vector}
         holds = self.describe()
+        search_for = f"Search documents {schemas.SEARCH} Here: {holds}."
+        grepping, grep_for = schemas.grep_schema(fields), f"Search texts {schemas.GREP}"
         tools = [
-            Tool("search", f"Search documents {schemas.SEARCH} Here: {holds}.", searching, _search),
-            Tool("grep", f"Search texts {schemas.GREP}", schemas.grep_schema(fields), _grep),
-            Tool("read", schemas.READ, schemas.read_schema(), _read),
+            Tool("search", search_for, searching, answer_schemas.SEARCH, _search),
+            Tool("grep", grep_for, grepping, answer_schemas.GREP, _grep),
+            Tool("read", schemas.READ, schemas.read_schema(), answer_schemas.READ, _read),
             Tool(
                 "explain",
                 "Explain, term by term, why a document has its score for a query, or why it is not"
@@ -103,12 +106,14 @@ class IndexTools:
                     **schemas.parts_schema(),
                     "budget": schemas.paging()["budget"],
                 },
+                answer_schemas.EXPLAIN,
                 _explain,
             ),
             Tool(
                 "count",
                 "Count the documents, or those that pass a filter.",
                 {"filter": schemas.filter_schema(fields)},
+                answer_schemas.COUNT,
                 _count,
             ),
             *(_writing_tools() if self._write else []),
@@ -155,12 +160,8 @@ class IndexTools:
 # --- reading ------------------------------------------------------------------------
 
 
-def _search(
-    served: Served, query: Any, group: Any = None, decay: Any = None, **arguments: Any
-) -> Answer:
-    shaping = {"group": group, "decay": decay}
-    arguments["scope"] = f"{arguments.get('scope', '')} {group!r} {decay!r}"
-    return search(served.index, query, options=shaping, **arguments)
+def _search(served: Served, query: Any, **arguments: Any) -> Answer:
+    return search(served.index, query, **arguments)
 
 
 def _grep(served: Served, pattern: Any, **arguments: Any) -> Answer:
@@ -186,7 +187,8 @@ def _explain(
         Part(
             one,
             f"{one['term']}: {one['contribution']:.6f} (in {one['document_frequency']:,} documents,"
-            f" {one['tf']:g} times here, idf {one['idf']:.4f}, counted {one['count']:g} times)",
+            f" {one['tf']:g} times here{_by_field(one)}, idf {one['idf']:.4f}, counted "
+            f"{one['count']:g} times)",
         )
         for one in values["terms"]
     ]
@@ -219,6 +221,11 @@ def _explain(
     if shown < len(parts):
         lines.append(f"[{shown} of {len(parts)} parts]")
     return Answer(content, "\n".join(lines))
+
+
+def _by_field(term: Mapping[str, Any]) -> str:
+    counts = [f"{name} {count}" for name, count in (term.get("fields") or {}).items() if count]
+    return f": {', '.join(counts)}" if counts else ""
 
 
 def _count(served: Served, filter: Any = None) -> Answer:
@@ -264,6 +271,7 @@ def _writing_tools() -> list[Tool]:
             "add",
             "Add documents to the index for good; all of them, or none if anything is wrong.",
             {"documents": documents, "on_duplicate": choices},
+            answer_schemas.ADD,
             _add,
             reads=False,
         ),
@@ -271,6 +279,7 @@ def _writing_tools() -> list[Tool]:
             "delete",
             "Delete documents from the index for good, by id. Unknown ids are ignored.",
             {"ids": ids},
+            answer_schemas.DELETE,
             _delete,
             reads=False,
         ),

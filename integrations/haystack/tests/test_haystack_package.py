@@ -11,7 +11,9 @@ import pytest
 PACKAGES = {
     "haystack_integrations.document_stores.bm25rag": ["BM25DocumentStore"],
     "haystack_integrations.components.retrievers.bm25rag": [
+        "BM25GrepTool",
         "BM25HybridRetriever",
+        "BM25ReadTool",
         "BM25Retriever",
         "BM25SearchTool",
         "BM25SparseEmbeddingRetriever",

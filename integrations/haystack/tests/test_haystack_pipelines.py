@@ -34,6 +34,8 @@ from haystack.tools import ComponentTool
 from haystack_integrations.components.retrievers.bm25rag import BM25Retriever
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 
+from bm25rag import Query
+
 TEXT = " ".join(f"Sentence {n} speaks of topic{n % 7} and of word{n}." for n in range(60))
 SPLITTERS = {
     "words": lambda: DocumentSplitter(split_by="word", split_length=20, split_overlap=5),
@@ -180,6 +182,8 @@ def test_many_queries_find_one_list_without_duplicates(filled: BM25DocumentStore
     options = {"top_k": 2, "min_score": 0.01}
     result = retriever.run(queries=["cats", "mat", "swim"], retriever_kwargs=options)
     assert sorted(found(result)) == ["cat", "dog", "fish"]
+    together = BM25Retriever(filled).run(query=Query("cats", also=["mat", "swim"]))
+    assert set(found(together)) >= {"cat", "dog", "fish"}
 
 
 def test_a_batch_is_what_the_evaluators_take(filled: BM25DocumentStore) -> None:

@@ -10,7 +10,11 @@ import pytest
 from haystack import Document, component
 from haystack.components.agents import Agent
 from haystack.dataclasses import ChatMessage, ToolCall
-from haystack_integrations.components.retrievers.bm25rag import BM25SearchTool
+from haystack_integrations.components.retrievers.bm25rag import (
+    BM25GrepTool,
+    BM25ReadTool,
+    BM25SearchTool,
+)
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 
 sys.path.append(str(Path(__file__).parents[3] / "tests"))
@@ -54,6 +58,15 @@ def test_a_scripted_model_finds_pages_and_mends_its_mistakes() -> None:
     assert answer["messages"][-1].text == "done"
 
 
+def test_of_a_restricted_store_it_finds_no_other_documents(tmp_path: Path) -> None:
+    store(tmp_path / "index")
+    only = {"field": "meta.year", "operator": "==", "value": 2003}
+    restricted = BM25DocumentStore(path=str(tmp_path / "index"), restrict=only)
+    tool = BM25SearchTool(restricted, "notes", scripted.ABOUT)
+    assert "cat sleeps 3 hours" in tool.invoke(query="cats")
+    assert "2. " not in tool.invoke(query="cats", filter={"year": {"$gte": 2000}})
+
+
 def test_its_own_filters_hold_and_it_can_be_saved(tmp_path: Path) -> None:
     own = {"field": "meta.year", "operator": "==", "value": 2003}
     tool = BM25SearchTool(store(tmp_path / "index"), "notes", scripted.ABOUT, own)
@@ -61,3 +74,16 @@ def test_its_own_filters_hold_and_it_can_be_saved(tmp_path: Path) -> None:
         answer = one.invoke(query="cats", filter={"year": {"$gte": 2000}})
         assert "cat sleeps 3 hours" in answer
         assert "2. " not in answer
+
+
+def test_three_tools_find_quote_keep_to_their_filters_and_can_be_saved(tmp_path: Path) -> None:
+    notes = store(tmp_path / "index")
+    own = {"field": "meta.year", "operator": "==", "value": 2003}
+    kinds = {"search_notes": BM25SearchTool, "grep_notes": BM25GrepTool, "read_notes": BM25ReadTool}
+
+    def made(filters: dict[str, Any] | None) -> dict[str, Any]:
+        tools = [kind(notes, name, "Notes", filters) for name, kind in kinds.items()]
+        again = [type(tool).from_dict(tool.to_dict()) for tool in tools]
+        return {tool.name: tool.invoke for tool in again}
+
+    scripted.check_quoting(made(None), made(own))

@@ -297,7 +297,8 @@ def test_retrievers_are_made_again_from_a_dump(tmp_path: Path, documents: list[D
     for name, expected in settings.items():
         retriever: Any = again.get_component(name)
         parameters = retriever.to_dict()["init_parameters"]
-        assert parameters == expected | {"document_store": store.to_dict()}
+        shaping = {"group": None, "per_group": 1, "decay": None}
+        assert parameters == shaping | expected | {"document_store": store.to_dict()}
         asyncio.run(retriever.close_async())
         retriever.close()
         assert ask(retriever, **both[name]), "a store that was closed can still be used"

@@ -1,10 +1,12 @@
-"""A search tool for LangChain's agents."""
+"""Tools for LangChain's agents: to search, grep and read what a retriever finds."""
 
 from __future__ import annotations
 
+from typing import get_args
+
 from langchain_core.tools import StructuredTool
 
-from bm25rag.agents import SearchTool
+from bm25rag.agents import Doing, IndexTool
 from langchain_bm25rag.filters import filter_of
 from langchain_bm25rag.searching import SearchingBM25
 
@@ -29,18 +31,37 @@ def search_tool(
     metadata
         Whether the model sees metadata.
     """
-    searched = SearchTool(
+    return _tool(retriever, name, about, "search", metadata)
+
+
+def agent_tools(
+    retriever: SearchingBM25, name: str, about: str, *, metadata: bool = True
+) -> list[StructuredTool]:
+    """Make three tools of a retriever: to search, to find lines by a string, and to read texts.
+
+    Parameters
+    ----------
+    retriever, about, metadata
+        As of ``search_tool``.
+    name
+        What the documents are called: the tools are ``search_NAME``, ``grep_NAME`` and
+        ``read_NAME``.
+    """
+    return [_tool(retriever, f"{does}_{name}", about, does, metadata) for does in get_args(Doing)]
+
+
+def _tool(
+    retriever: SearchingBM25, name: str, about: str, does: Doing, metadata: bool
+) -> StructuredTool:
+    made = IndexTool(
         lambda: retriever.index,
         name,
         about,
+        does,
         within=lambda index: filter_of(index, retriever.filter),
         metadata=metadata,
         options={"min_score": retriever.min_score, "correct": retriever.correct},
     )
-
     return StructuredTool(
-        name=name,
-        description=searched.description,
-        args_schema=searched.parameters,
-        func=searched.run,
+        name=name, description=made.description, args_schema=made.parameters, func=made.run
     )

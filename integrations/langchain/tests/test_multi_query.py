@@ -8,6 +8,8 @@ from langchain_classic.retrievers.multi_query import MultiQueryRetriever
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 
+from bm25rag import Query
+
 
 @pytest.fixture
 def asked(retriever: BM25Retriever) -> MultiQueryRetriever:
@@ -31,3 +33,16 @@ def test_with_a_score_in_the_metadata_they_are_two_documents(
     """As the migration page warns: MultiQueryRetriever compares whole documents."""
     retriever.score_key = "score"
     assert len(asked.invoke("cats")) > 3
+
+
+def test_one_search_for_all_questions_finds_what_the_loop_finds(
+    asked: MultiQueryRetriever, retriever: BM25Retriever
+) -> None:
+    expected = sorted(one.id or "" for one in asked.invoke("cats"))
+    retriever.score_key = "score"
+    questions = ["cats", "sleeping cats", "dogs and cats", "the cat on the mat"]
+    found = retriever.invoke(Query(questions[0], also=questions[1:]))
+    assert sorted(one.id or "" for one in found) == expected
+    totals = sum(retriever.index.scores(question) for question in questions)
+    rows = [retriever.index.ids().index(one.id or "") for one in found]
+    assert [one.metadata["score"] for one in found] == pytest.approx(totals[rows])

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from langchain_bm25rag import BM25Retriever, search_tool
+from langchain_bm25rag import BM25Retriever, agent_tools, search_tool
 from langchain_core.messages import ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
@@ -17,9 +17,9 @@ scripted = pytest.importorskip(
 
 
 def retriever(**fields: object) -> BM25Retriever:
-    return BM25Retriever.from_texts(
-        scripted.TEXTS, [{"year": year} for year in scripted.YEARS], **fields
-    )
+    ids = [f"n{year}" for year in scripted.YEARS]
+    metadata = [{"year": year} for year in scripted.YEARS]
+    return BM25Retriever.from_texts(scripted.TEXTS, metadata, ids=ids, **fields)
 
 
 async def test_a_scripted_model_finds_pages_and_mends_its_mistakes() -> None:
@@ -43,3 +43,14 @@ def test_the_retrievers_own_filter_holds_whatever_the_model_asks_for() -> None:
             assert "cat sleeps 3 hours" in answer
             assert "2. " not in answer
         assert "No document" in tool.invoke({"query": "cats", "filter": {"year": 2004}})
+
+
+def test_three_tools_find_quote_and_keep_to_the_retrievers_filter() -> None:
+    made = [agent_tools(retriever(filter=own), "notes", "Notes") for own in (None, {"year": 2003})]
+    scripted.check_quoting(
+        *(
+            {tool.name: lambda tool=tool, **given: tool.invoke(given) for tool in own}
+            for own in made
+        )
+    )
+    assert all(tool.description.startswith("Notes. ") for tool in made[0])

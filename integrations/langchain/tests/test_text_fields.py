@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from langchain_bm25rag import BM25Retriever, BM25VectorStore
+from langchain_bm25rag import BM25Retriever, BM25VectorStore, search_tool
 from langchain_core.documents import Document
 
 from bm25rag import BM25Index
@@ -35,3 +35,13 @@ def test_a_store_takes_an_index_with_fields() -> None:
     assert [(one.id, one.page_content) for one in found] == [("c", "They sleep."), ("d", "")]
     with pytest.raises(TypeError, match=r"documents\[0\].fields\['title'\] must be a str"):
         store.add_documents([Document("x", metadata={"title": 5})])
+
+
+def test_a_context_is_searched_and_the_tool_does_not_quote_it() -> None:
+    documents = [Document("Revenue rose.", id="a", metadata={"context": "Filing of Acme."})]
+    retriever = BM25Retriever.from_documents(documents, bm25_params={"fields": {"context": 1.0}})
+    assert retriever.invoke("acme") == documents  # metadata come back as given
+    assert retriever.index.get(["a"])[0].context == "Filing of Acme."
+    answer = search_tool(retriever, "filings", "Filings").invoke({"query": "acme"})
+    assert "Revenue rose." in answer
+    assert "Acme" not in answer

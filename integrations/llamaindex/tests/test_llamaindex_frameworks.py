@@ -51,6 +51,8 @@ from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from llama_index.retrievers.bm25rag import BM25Retriever
 from llamaindex_nodes import node
 
+from bm25rag import Query
+
 
 @pytest.fixture
 def retriever(nodes: list[TextNode]) -> BM25Retriever:
@@ -101,6 +103,12 @@ def test_fusion_of_generated_queries(retriever: BM25Retriever) -> None:
         use_async=False,
     )
     assert {each.node_id for each in fusion.retrieve("cats")} == {"cat", "dog", "cow"}
+    # In one search, whose scores are the sums.
+    found = retriever.search(Query("cats", also=["grass"]))
+    assert {each.node_id for each in found} == {"cat", "dog", "cow"}
+    scores = [retriever.bm25.scores(question) for question in ("cats", "grass")]
+    best = sorted(sum(scores).tolist(), reverse=True)
+    assert [each.score for each in found] == pytest.approx(best[:3])
 
 
 def test_a_query_engine_answers_with_sources(retriever: BM25Retriever) -> None:

@@ -18,6 +18,7 @@ from llama_index.core.schema import (
     Document,
     IndexNode,
     MetadataMode,
+    NodeWithScore,
     TextNode,
 )
 from llama_index.core.storage.docstore import SimpleDocumentStore
@@ -42,6 +43,27 @@ def test_a_node_comes_back_as_it_was(given: BaseNode, mode: MetadataMode) -> Non
     assert given == expected, "the node that was given has changed"
     for other in MetadataMode:
         assert found.get_content(metadata_mode=other) == expected.get_content(metadata_mode=other)
+
+
+def test_found_nodes_are_like_those_that_llamaindex_makes() -> None:
+    """In every respect: what is set, pickles, copies and dumps; and they share nothing."""
+    nodes = [TextNode(text=f"find {number}", metadata={"n": number}) for number in range(2)]
+    first, second = BM25Retriever.from_defaults(nodes=nodes).retrieve("find")
+    for found in (first, second):
+        node = found.node
+        bare = TextNode(id_=node.node_id, text=node.get_content(), metadata=node.metadata)
+        made = NodeWithScore(node=bare, score=found.score)
+        for ours, theirs in ((found, made), (node, bare)):
+            assert ours == theirs
+            assert repr(ours) == repr(theirs)
+            assert ours.__getstate__().keys() == theirs.__getstate__().keys()
+            assert ours.model_fields_set == theirs.model_fields_set
+            assert [*vars(ours)] == [*vars(theirs)]
+            assert ours.model_dump() == theirs.model_dump()
+            assert pickle.loads(pickle.dumps(ours)) == ours.model_copy(deep=True) == theirs
+    other = vars(second.node)
+    shared = [name for name, value in vars(first.node).items() if value is other[name]]
+    assert all(not isinstance(other[name], dict | list) for name in shared), shared
 
 
 def test_the_parts_of_a_splitter_come_back() -> None:

@@ -30,7 +30,7 @@ def test_nothing_is_put_at_the_shared_levels() -> None:
 
 def test_it_is_typed_and_small() -> None:
     assert files(bm25rag).joinpath("py.typed").is_file()
-    assert bm25rag.__all__ == ["BM25Retriever", "SyncResult", "search_tool"]
+    assert bm25rag.__all__ == ["BM25Retriever", "SyncResult", "agent_tools", "search_tool"]
     assert bm25rag.__all__ == sorted(bm25rag.__all__)
     assert files(vector_stores).joinpath("py.typed").is_file()
     assert vector_stores.__all__ == [

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from llama_index.core.schema import MetadataMode, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
-from llama_index.retrievers.bm25rag import BM25Retriever, search_tool
+from llama_index.retrievers.bm25rag import BM25Retriever, agent_tools, search_tool
 
 sys.path.append(str(Path(__file__).parents[3] / "tests"))
 scripted = pytest.importorskip(
@@ -19,7 +19,7 @@ scripted = pytest.importorskip(
 
 def retriever(**options: object) -> BM25Retriever:
     pairs = zip(scripted.TEXTS, scripted.YEARS, strict=True)
-    nodes = [TextNode(text=text, metadata={"year": year}) for text, year in pairs]
+    nodes = [TextNode(id_=f"n{year}", text=text, metadata={"year": year}) for text, year in pairs]
     return BM25Retriever.from_defaults(nodes=nodes, **options)
 
 
@@ -41,3 +41,18 @@ def test_the_retrievers_own_filters_hold_whatever_the_model_asks_for() -> None:
     answer = tool.call(query="cats", filter={"year": {"$gte": 2000}}).content
     assert "cat sleeps 3 hours" in answer
     assert "2. " not in answer
+
+
+def test_three_tools_find_quote_and_keep_to_the_retrievers_filters() -> None:
+    own = MetadataFilters(filters=[MetadataFilter(key="year", value=2003)])
+    made = [agent_tools(one, "notes", "Notes") for one in (retriever(), retriever(filters=own))]
+    scripted.check_quoting(
+        *(
+            {
+                str(tool.metadata.name): lambda tool=tool, **given: tool.call(**given).content
+                for tool in each
+            }
+            for each in made
+        )
+    )
+    assert all(tool.metadata.description.startswith("Notes. ") for tool in made[0])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from llama_index.core.schema import MetadataMode, TextNode
 from llama_index.core.vector_stores.types import VectorStoreQuery
-from llama_index.retrievers.bm25rag import BM25Retriever
+from llama_index.retrievers.bm25rag import BM25Retriever, search_tool
 from llama_index.vector_stores.bm25rag import BM25VectorStore
 
 NODES = [
@@ -32,3 +32,12 @@ def test_a_store_keeps_fields_in_its_folder(tmp_path: Path) -> None:
     for one in (store, BM25VectorStore.from_dict(store.to_dict())):
         found = one.query(VectorStoreQuery(query_str="cats", similarity_top_k=2))
         assert found.ids == ["b", "a"]
+
+
+def test_a_context_is_searched_and_the_tool_does_not_quote_it() -> None:
+    node = TextNode(id_="a", text="Revenue rose.", metadata={"context": "Filing of Acme."})
+    retriever = BM25Retriever([node], fields={"context": 1.0})
+    assert [found.node for found in retriever.retrieve("acme")] == [node]
+    answer = search_tool(retriever, "filings", "Filings").call(query="acme").content
+    assert "Revenue rose." in answer
+    assert "Acme" not in answer

@@ -59,8 +59,16 @@ _RESOURCES = ("text_resource", "image_resource", "audio_resource", "video_resour
 _TEXT_NODE = TextNode.__pydantic_validator__
 # A text node without anything else, and which of its fields no two nodes may share.
 _BARE = vars(TextNode(id_="-", text=""))
-_FRESH = {name: type(value) for name, value in _BARE.items() if type(value) in (dict, list)}
-_set = object.__setattr__
+_FRESH = [
+    (name, type(value))
+    for name, value in _BARE.items()
+    if type(value) in (dict, list) and name != "metadata"
+]
+# They set what a Pydantic model consists of, in half the time of ``object.__setattr__``.
+_set_values, _set_given, _set_extra, _set_private = (
+    vars(BaseModel)[f"__{name}__"].__set__
+    for name in ("dict", "pydantic_fields_set", "pydantic_extra", "pydantic_private")
+)
 
 
 # --- writing ----------------------------------------------------------------------
@@ -249,10 +257,10 @@ def with_score(node: BaseNode, score: float) -> NodeWithScore:
 def _construct(kind: type[_Model], fields: dict[str, Any], given: set[str]) -> _Model:
     """Make what needs no check, as ``model_construct`` does in several times the time."""
     made = kind.__new__(kind)
-    _set(made, "__dict__", fields)
-    _set(made, "__pydantic_fields_set__", given)
-    _set(made, "__pydantic_extra__", None)
-    _set(made, "__pydantic_private__", None)
+    _set_values(made, fields)
+    _set_given(made, given)
+    _set_extra(made, None)
+    _set_private(made, None)
     return made
 
 
@@ -266,9 +274,10 @@ def _make_node(found: Hit | Stored, stored_fields: dict[str, Any]) -> BaseNode:
     kind = TextNode if name is None else _find_class(name, found.id)
     if kind is TextNode:
         if len(fields) == 2 and isinstance(text, str):  # nothing is left to check
-            fresh = {name: make() for name, make in _FRESH.items()}
-            given = {"id_": found.id, "metadata": found.metadata, "text": text}
-            return _construct(TextNode, {**_BARE, **fresh, **given}, {"id_", "metadata", "text"})
+            values = {**_BARE, **fields, "text": text}
+            for name, make in _FRESH:
+                values[name] = make()
+            return _construct(TextNode, values, {"id_", "metadata", "text"})
         fields["text"] = text or ""
         # As TextNode(**fields), in 1.7 instead of 4.1 microseconds: the fields came from a node.
         node: BaseNode = _TEXT_NODE.validate_python(

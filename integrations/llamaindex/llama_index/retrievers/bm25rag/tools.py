@@ -1,27 +1,27 @@
-"""A search tool for LlamaIndex's agents."""
+"""Tools for LlamaIndex's agents: to search, grep and read what a retriever finds."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from llama_index.core.schema import MetadataMode
 from llama_index.core.tools import FunctionTool, ToolMetadata
 from llama_index.retrievers.bm25rag.base import BM25Retriever
 from llama_index.retrievers.bm25rag.filters import translate
 
-from bm25rag.agents import SearchTool
+from bm25rag.agents import Doing, IndexTool
 
 
 class _Metadata(ToolMetadata):
     """What a model is told of a tool whose schema is no Pydantic model."""
 
-    def __init__(self, searched: SearchTool) -> None:
-        super().__init__(searched.description, searched.name, None)
-        self._searched = searched
+    def __init__(self, made: IndexTool) -> None:
+        super().__init__(made.description, made.name, None)
+        self._made = made
 
     def get_parameters_dict(self) -> dict[str, Any]:
         """Return the schema, with the fields that nodes have now."""
-        return self._searched.parameters
+        return self._made.parameters
 
 
 def search_tool(retriever: BM25Retriever, name: str, about: str) -> FunctionTool:
@@ -40,18 +40,36 @@ def search_tool(retriever: BM25Retriever, name: str, about: str) -> FunctionTool
     about
         What the nodes are, for the model.
     """
+    return _tool(retriever, name, about, "search")
+
+
+def agent_tools(retriever: BM25Retriever, name: str, about: str) -> list[FunctionTool]:
+    """Make three tools of a retriever: to search, to find lines by a string, and to read texts.
+
+    Parameters
+    ----------
+    retriever, about
+        As of ``search_tool``.
+    name
+        What the nodes are called: the tools are ``search_NAME``, ``grep_NAME`` and ``read_NAME``.
+    """
+    return [_tool(retriever, f"{does}_{name}", about, does) for does in get_args(Doing)]
+
+
+def _tool(retriever: BM25Retriever, name: str, about: str, does: Doing) -> FunctionTool:
     options = retriever._options
-    searched = SearchTool(
+    made = IndexTool(
         lambda: retriever.bm25,
         name,
         about,
+        does,
         within=lambda index: translate(retriever.filters, index),
         # Otherwise the texts have them already.
         metadata=retriever.metadata_mode == MetadataMode.NONE,
         options={"min_score": options.min_score, "correct": options.correct},
     )
 
-    def search(**arguments: Any) -> str:
-        return searched.run(**arguments)
+    def call(**arguments: Any) -> str:
+        return made.run(**arguments)
 
-    return FunctionTool(fn=search, metadata=_Metadata(searched))
+    return FunctionTool(fn=call, metadata=_Metadata(made))

@@ -121,7 +121,7 @@ class Folder:
         if not isinstance(path, str | PathLike):
             raise TypeError(f"path must be a str or a path, got {type(path).__name__}")
         self.path = str(path) if is_url(path) else str(Path(path).expanduser().resolve())
-        tokenizer = None if analyzer is None else analyzer.tokenizer
+        tokenizer = None if analyzer is None else analyzer.any_tokenizer
         self._options: dict[str, Any] = {"tokenizer": tokenizer, "timeout": timeout}
         options = {"analyzer": analyzer, "timeout": timeout, **parameters}
         BM25Index.open(self.path, mode="a", **options).close()

@@ -53,7 +53,7 @@ def from_core(
         # As ``Document(...)``, in a quarter of its time: nothing is left to check or to compute.
         document = Document.__new__(Document)
         found = {"id": stored.id, "content": stored.text, "meta": stored.metadata, "score": score}
-        vars(document).update({**_EMPTY, **found})
+        vars(document).update(_EMPTY, **found)
         return document
     rest = {} if stored.payload is None else decode_metadata(stored.payload)
     made: dict[str, Any] = {}

@@ -28,7 +28,7 @@ from haystack_integrations.document_stores.bm25rag.fields import (
     types_of_fields,
     unique_values,
 )
-from haystack_integrations.document_stores.bm25rag.searching import Search, filter_of
+from haystack_integrations.document_stores.bm25rag.searching import Search, filter_of, path_of
 
 from bm25rag import BM25Index, Query
 from bm25rag.adapters import (
@@ -253,6 +253,9 @@ class Operations:
         min_score: float | None = None,
         *,
         offset: int = 0,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
     ) -> list[Document]:
         """Find the best documents whose sparse embeddings share an index with the query's.
 
@@ -263,11 +266,12 @@ class Operations:
         query_sparse_embedding
             The sparse embedding of the query; an empty one matches nothing. An index that occurs
             twice or is negative, and a value that is NaN or beyond 1e30, is a ``ValueError``.
-        filters, top_k, scale_score, min_score, offset
+        filters, top_k, scale_score, min_score, offset, group, per_group, decay
             As in ``BM25Retriever.run``.
         """
         vector = check_sparse_embedding(query_sparse_embedding)
-        search = self._search(filters, top_k, offset, scale_score, min_score)
+        shaping = {"group": group, "per_group": per_group, "decay": decay}
+        search = self._search(filters, top_k, offset, scale_score, min_score, **shaping)
         vectors, options = search.index.vectors, search.options
         return search.documents(vectors.search(vector, search.limit, search.filter, **options))
 
@@ -285,13 +289,16 @@ class Operations:
         correct: bool = False,
         expand: bool = False,
         offset: int = 0,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
     ) -> list[Document]:
         """Find the best documents by BM25 and by their sparse embeddings, fused.
 
         Parameters
         ----------
-        query, filters, top_k, correct, expand, offset
-            As in ``BM25Retriever.run``.
+        query, filters, top_k, correct, expand, offset, group, per_group, decay
+            As in ``BM25Retriever.run``; the last three are of the fused scores.
         query_sparse_embedding
             As in ``sparse_embedding_retrieval``.
         top_k_per_retriever
@@ -299,7 +306,8 @@ class Operations:
         method, weights, rank_constant
             As in ``bm25rag.fusion.fuse``; the first weight is that of BM25.
         """
-        search = self._search(filters, top_k, offset)
+        shaping = {"group": group, "per_group": per_group, "decay": decay}
+        search = self._search(filters, top_k, offset, **shaping)
         if asks_for_all(query, search.filter):
             return search.page()
         hits = search.index.search_hybrid(
@@ -311,7 +319,7 @@ class Operations:
             method=method,
             weights=weights,
             rank_constant=rank_constant,
-            offset=search.offset,
+            **search.page_options,
         )
         return search.documents(hits)
 
@@ -335,6 +343,8 @@ class Operations:
         """
         index = self._current
         asked, core_filter = check_query(query), filter_of(index, filters)
+        if "group" in options:
+            options["group"] = path_of(options["group"])
         return HybridSearch(index, asked, top_k, core_filter, known=self._holds, **options)
 
     def _holds(self, id: str) -> bool:

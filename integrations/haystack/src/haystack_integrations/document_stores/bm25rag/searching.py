@@ -22,6 +22,8 @@ from bm25rag.filters import Filter
 
 # As in Haystack's in-memory store: a score of 0 becomes 0.5, a score of 10 becomes 0.78.
 _SCALING_FACTOR = 8
+# The values of ``group``, ``per_group`` and ``decay`` that change nothing.
+_UNSHAPED = [None, 1, None]
 
 
 def filter_of(index: BM25Index, filters: dict[str, Any] | None) -> Filter | None:
@@ -64,15 +66,19 @@ class Search:
         self._scaled = check_flag("scale_score", scale_score)
         self._floor = check_min_score(min_score)
         self.filter, self._shaping = filter_of(index, filters), shaping
-        if shaping:
+        if shaping and [*shaping.values()] != _UNSHAPED:
             shaping["group"] = path_of(shaping["group"])
             index.search("", 0, **shaping)  # checks them
 
     @property
+    def page_options(self) -> dict[str, Any]:
+        """Which results are wanted, as arguments of the core's searches."""
+        return {"offset": self.offset, **self._shaping}
+
+    @property
     def options(self) -> dict[str, Any]:
-        """More arguments of a search of the core's."""
-        floor = None if self._scaled else self._floor
-        return {"min_score": floor, "offset": self.offset, **self._shaping}
+        """More arguments of a search by one kind of score."""
+        return {"min_score": None if self._scaled else self._floor, **self.page_options}
 
     def by_words(
         self, queries: Mapping[str, AnyQuestion], correct: bool, expand: bool

@@ -10,10 +10,16 @@ from haystack_integrations.components.retrievers.bm25rag.bm25_sparse_embedding_r
 from haystack_integrations.components.retrievers.bm25rag.bm25_sparse_hybrid_retriever import (
     BM25SparseHybridRetriever,
 )
-from haystack_integrations.components.retrievers.bm25rag.tools import BM25SearchTool
+from haystack_integrations.components.retrievers.bm25rag.tools import (
+    BM25GrepTool,
+    BM25ReadTool,
+    BM25SearchTool,
+)
 
 __all__ = [
+    "BM25GrepTool",
     "BM25HybridRetriever",
+    "BM25ReadTool",
     "BM25Retriever",
     "BM25SearchTool",
     "BM25SparseEmbeddingRetriever",

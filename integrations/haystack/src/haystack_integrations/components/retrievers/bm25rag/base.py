@@ -77,6 +77,7 @@ class ScoringRetriever(StoreRetriever):
         scale_score: bool = False,
         filter_policy: FilterPolicy | str = FilterPolicy.REPLACE,
         min_score: float | None = None,
+        **shaping: Any,
     ) -> None:
         self._set(
             document_store=document_store,
@@ -85,6 +86,7 @@ class ScoringRetriever(StoreRetriever):
             scale_score=scale_score,
             filter_policy=filter_policy,
             min_score=min_score,
+            **shaping,
         )
 
 

@@ -22,7 +22,7 @@ from haystack_integrations.document_stores.bm25rag.arguments import (
 )
 
 from bm25rag import Query
-from bm25rag.adapters import check_count, in_read_thread
+from bm25rag.adapters import DecayLike, check_count, in_read_thread
 from bm25rag.fusion import FusionMethod
 from bm25rag.hybrid import HybridSearch, OnUnknown
 
@@ -41,7 +41,8 @@ class BM25HybridRetriever(StoreRetriever):
 
     Parameters
     ----------
-    document_store, filters, top_k, filter_policy, correct, expand, parse_query
+    document_store, filters, top_k, filter_policy, correct, expand, group, per_group, decay,
+    parse_query
         As in ``BM25Retriever``; the store is that for keywords.
     embedding_retriever
         The embedding retriever of any document store.
@@ -76,6 +77,9 @@ class BM25HybridRetriever(StoreRetriever):
         on_unknown: OnUnknown = "error",
         correct: bool = False,
         expand: bool = False,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
         parse_query: bool = False,
     ) -> None:
         _check_component("embedding_retriever", embedding_retriever, "query_embedding")
@@ -95,9 +99,14 @@ class BM25HybridRetriever(StoreRetriever):
             on_unknown=on_unknown,
             correct=correct,
             expand=expand,
+            group=group,
+            per_group=per_group,
+            decay=decay,
             parse_query=parse_query,
         )
-        self._search("a query", self._settled(None, top_k=None), 0)  # checks on_unknown
+        # Checks on_unknown, group and decay.
+        shaping = {"group": None, "per_group": None, "decay": None}
+        self._search("a query", self._settled(None, top_k=None, **shaping), 0)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings, including those of the store and the components."""
@@ -137,6 +146,9 @@ class BM25HybridRetriever(StoreRetriever):
         correct: bool | None = None,
         expand: bool | None = None,
         offset: int = 0,
+        group: str | None = None,
+        per_group: int | None = None,
+        decay: dict[str, Any] | None = None,
     ) -> dict[str, list[Document]]:
         """Find the best documents of both, fused.
 
@@ -151,8 +163,8 @@ class BM25HybridRetriever(StoreRetriever):
             The maximum number of documents, >= 0; ``None`` for the retriever's setting.
         query_embedding
             The embedding of the query; ``None`` for that of ``text_embedder``.
-        correct, expand, offset
-            As in ``BM25Retriever.run``.
+        correct, expand, offset, group, per_group, decay
+            As in ``BM25Retriever.run``; the last three are of the fused scores.
 
         Returns
         -------
@@ -168,7 +180,15 @@ class BM25HybridRetriever(StoreRetriever):
             If the embedder or the embedding retriever fails.
         """
         asking = self._read(query)
-        asked = self._settled(filters, top_k=top_k, correct=correct, expand=expand)
+        asked = self._settled(
+            filters,
+            top_k=top_k,
+            correct=correct,
+            expand=expand,
+            group=group,
+            per_group=per_group,
+            decay=decay,
+        )
         if asks_for_all(asking, asked["filters"]):
             found = self.document_store.bm25_retrieval(asking, **asked, offset=offset)
             return {"documents": found}
@@ -190,11 +210,22 @@ class BM25HybridRetriever(StoreRetriever):
         correct: bool | None = None,
         expand: bool | None = None,
         offset: int = 0,
+        group: str | None = None,
+        per_group: int | None = None,
+        decay: dict[str, Any] | None = None,
     ) -> dict[str, list[Document]]:
         """Do what ``run`` does, with the asynchronous methods of the components that have them."""
         store = self.document_store
         asking = self._read(query)
-        asked = self._settled(filters, top_k=top_k, correct=correct, expand=expand)
+        asked = self._settled(
+            filters,
+            top_k=top_k,
+            correct=correct,
+            expand=expand,
+            group=group,
+            per_group=per_group,
+            decay=decay,
+        )
         if asks_for_all(asking, asked["filters"]):
             return {"documents": await store.bm25_retrieval_async(asking, **asked, offset=offset)}
         search = self._search(asking, asked, offset)

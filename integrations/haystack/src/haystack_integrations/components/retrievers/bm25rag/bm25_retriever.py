@@ -66,11 +66,9 @@ class BM25Retriever(ScoringRetriever):
         parse_query: bool = False,
     ) -> None:
         # Not super(), which knows the class only as it was before ``component`` made it anew.
-        ScoringRetriever.__init__(
-            self, document_store, filters, top_k, scale_score, filter_policy, min_score
-        )
-        shaping = {"group": group, "per_group": per_group, "decay": decay}
-        self._set(correct=correct, expand=expand, parse_query=parse_query, **shaping)
+        given = document_store, filters, top_k, scale_score, filter_policy, min_score
+        ScoringRetriever.__init__(self, *given, group=group, per_group=per_group, decay=decay)
+        self._set(correct=correct, expand=expand, parse_query=parse_query)
 
     @component.output_types(documents=list[Document])
     def run(

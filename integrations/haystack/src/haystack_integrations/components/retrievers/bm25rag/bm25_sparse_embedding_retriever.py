@@ -6,8 +6,12 @@ from typing import Any
 
 from haystack import Document, component
 from haystack.dataclasses import SparseEmbedding
+from haystack.document_stores.types import FilterPolicy
 from haystack_integrations.components.retrievers.bm25rag.base import ScoringRetriever
+from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from haystack_integrations.document_stores.bm25rag.awaited import reads
+
+from bm25rag.adapters import DecayLike
 
 
 @component
@@ -18,7 +22,7 @@ class BM25SparseEmbeddingRetriever(ScoringRetriever):
 
     Parameters
     ----------
-    document_store, filters, top_k, scale_score, filter_policy, min_score
+    document_store, filters, top_k, scale_score, filter_policy, min_score, group, per_group, decay
         As in ``BM25Retriever``.
 
     Examples
@@ -33,6 +37,23 @@ class BM25SparseEmbeddingRetriever(ScoringRetriever):
     ('A cat sat.', 3.0)
     """
 
+    def __init__(
+        self,
+        document_store: BM25DocumentStore,
+        filters: dict[str, Any] | None = None,
+        top_k: int = 10,
+        scale_score: bool = False,
+        filter_policy: FilterPolicy | str = FilterPolicy.REPLACE,
+        min_score: float | None = None,
+        *,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
+    ) -> None:
+        # As in ``BM25Retriever``.
+        given = document_store, filters, top_k, scale_score, filter_policy, min_score
+        ScoringRetriever.__init__(self, *given, group=group, per_group=per_group, decay=decay)
+
     @component.output_types(documents=list[Document])
     def run(
         self,
@@ -42,6 +63,9 @@ class BM25SparseEmbeddingRetriever(ScoringRetriever):
         scale_score: bool | None = None,
         min_score: float | None = None,
         offset: int = 0,
+        group: str | None = None,
+        per_group: int | None = None,
+        decay: dict[str, Any] | None = None,
     ) -> dict[str, list[Document]]:
         """Find the best documents whose sparse embeddings share an index with the query's.
 
@@ -49,7 +73,7 @@ class BM25SparseEmbeddingRetriever(ScoringRetriever):
         ----------
         query_sparse_embedding
             The sparse embedding of the query; an empty one matches nothing.
-        filters, top_k, scale_score, min_score, offset
+        filters, top_k, scale_score, min_score, offset, group, per_group, decay
             As in ``BM25Retriever.run``.
 
         Returns
@@ -57,7 +81,15 @@ class BM25SparseEmbeddingRetriever(ScoringRetriever):
         result
             ``documents``: new documents with their scores, best first.
         """
-        asked = self._settled(filters, top_k=top_k, scale_score=scale_score, min_score=min_score)
+        asked = self._settled(
+            filters,
+            top_k=top_k,
+            scale_score=scale_score,
+            min_score=min_score,
+            group=group,
+            per_group=per_group,
+            decay=decay,
+        )
         store = self.document_store
         found = store.sparse_embedding_retrieval(query_sparse_embedding, **asked, offset=offset)
         return {"documents": found}

@@ -13,6 +13,7 @@ from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from haystack_integrations.document_stores.bm25rag.arguments import Question
 from haystack_integrations.document_stores.bm25rag.awaited import reads
 
+from bm25rag.adapters import DecayLike
 from bm25rag.fusion import FusionMethod
 
 
@@ -25,7 +26,8 @@ class BM25SparseHybridRetriever(StoreRetriever):
 
     Parameters
     ----------
-    document_store, filters, top_k, filter_policy, correct, expand, parse_query
+    document_store, filters, top_k, filter_policy, correct, expand, group, per_group, decay,
+    parse_query
         As in ``BM25Retriever``.
     top_k_per_retriever
         How many documents of each ranking are fused, >= 0; at least ``top_k`` are.
@@ -52,6 +54,9 @@ class BM25SparseHybridRetriever(StoreRetriever):
         rank_constant: int = 60,
         correct: bool = False,
         expand: bool = False,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
         parse_query: bool = False,
     ) -> None:
         self._set(
@@ -65,6 +70,9 @@ class BM25SparseHybridRetriever(StoreRetriever):
             rank_constant=rank_constant,
             correct=correct,
             expand=expand,
+            group=group,
+            per_group=per_group,
+            decay=decay,
             parse_query=parse_query,
         )
 
@@ -78,6 +86,9 @@ class BM25SparseHybridRetriever(StoreRetriever):
         correct: bool | None = None,
         expand: bool | None = None,
         offset: int = 0,
+        group: str | None = None,
+        per_group: int | None = None,
+        decay: dict[str, Any] | None = None,
     ) -> dict[str, list[Document]]:
         """Find the best documents of both rankings, fused.
 
@@ -92,8 +103,8 @@ class BM25SparseHybridRetriever(StoreRetriever):
             combine with the retriever's own.
         top_k
             The maximum number of documents, >= 0; ``None`` for the retriever's setting.
-        correct, expand, offset
-            As in ``BM25Retriever.run``.
+        correct, expand, offset, group, per_group, decay
+            As in ``BM25Retriever.run``; the last three are of the fused scores.
 
         Returns
         -------
@@ -101,7 +112,15 @@ class BM25SparseHybridRetriever(StoreRetriever):
             ``documents``: new documents with their fused scores, best first.
         """
         asking = self._read(query)
-        asked = self._settled(filters, top_k=top_k, correct=correct, expand=expand)
+        asked = self._settled(
+            filters,
+            top_k=top_k,
+            correct=correct,
+            expand=expand,
+            group=group,
+            per_group=per_group,
+            decay=decay,
+        )
         found = self.document_store.sparse_hybrid_retrieval(
             asking,
             query_sparse_embedding,

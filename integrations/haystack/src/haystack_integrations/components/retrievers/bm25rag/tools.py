@@ -1,15 +1,15 @@
-"""A search tool for Haystack's agents."""
+"""Tools for Haystack's agents: to search, grep and read a document store."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from haystack.core.serialization import generate_qualified_class_name
 from haystack.tools.tool import Tool
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from haystack_integrations.document_stores.bm25rag.searching import filter_of
 
-from bm25rag.agents import SearchTool
+from bm25rag.agents import Doing, IndexTool
 
 
 class BM25SearchTool(Tool):
@@ -30,6 +30,8 @@ class BM25SearchTool(Tool):
         Which documents may be found in any case, in Haystack's language.
     """
 
+    _does: ClassVar[Doing] = "search"
+
     def __init__(
         self,
         document_store: BM25DocumentStore,
@@ -39,17 +41,18 @@ class BM25SearchTool(Tool):
     ) -> None:
         self._given = {"name": name, "about": about, "filters": filters}
         self._store = document_store
-        searched = SearchTool(
-            lambda: document_store._shared.current,
+        made = IndexTool(
+            lambda: document_store._current,
             name,
             about,
+            self._does,
             within=lambda index: filter_of(index, filters),
         )
         super().__init__(
             name=name,
-            description=searched.description,
-            parameters=searched.parameters,
-            function=searched.run,
+            description=made.description,
+            parameters=made.parameters,
+            function=made.run,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -58,7 +61,31 @@ class BM25SearchTool(Tool):
         return {"type": generate_qualified_class_name(type(self)), "data": data}
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> BM25SearchTool:
+    def from_dict(cls, data: dict[str, Any]) -> Self:
         """Return the tool that ``to_dict`` has told of."""
         given = dict(data["data"])
         return cls(BM25DocumentStore.from_dict(given.pop("document_store")), **given)
+
+
+class BM25GrepTool(BM25SearchTool):
+    """Finds lines of a ``BM25DocumentStore`` with exactly a string; otherwise as the search tool.
+
+    Parameters
+    ----------
+    document_store, name, about, filters
+        As of ``BM25SearchTool``.
+    """
+
+    _does = "grep"
+
+
+class BM25ReadTool(BM25SearchTool):
+    """Reads numbered lines of a ``BM25DocumentStore``, by id or source; as the search tool.
+
+    Parameters
+    ----------
+    document_store, name, about, filters
+        As of ``BM25SearchTool``.
+    """
+
+    _does = "read"

@@ -7,8 +7,8 @@ first, until enough have passed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import islice, repeat
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from time import monotonic
 from typing import TypeAlias
 
@@ -16,17 +16,15 @@ import numpy as np
 
 from bm25rag.analysis.word_scanner import borrow, give_back
 from bm25rag.common.arrays import Bool, Int64, UInt16
-from bm25rag.common.caller import warn
-from bm25rag.errors import IncompleteWarning
-from bm25rag.filters import CallableFilter, Filter, split
+from bm25rag.common.strings import CONTEXT
+from bm25rag.filters import CallableFilter, Filter
 from bm25rag.kernels.records import Allowed
 from bm25rag.scoring.variants import Parameters
 from bm25rag.search import ranking
+from bm25rag.search.analyzed_parts import QUOTED, Requirement, Restriction
 from bm25rag.search.explain import PartExplanation
-from bm25rag.search.finding import Wanted
-from bm25rag.search.queries import RestrictedTerms, Terms
-from bm25rag.search.query import OVER, InField, Part
-from bm25rag.search.requirements import Requirement, Restriction
+from bm25rag.search.query import InField, Part
+from bm25rag.search.query_terms import RestrictedTerms, Terms
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.postings import Postings
 
@@ -43,108 +41,122 @@ _RARE = 16
 # --- searching ------------------------------------------------------------------------------------
 
 
-def find_restricted(
-    snapshot: Snapshot, terms: Terms, wanted: Wanted, asked: RestrictedTerms, whole: Snapshot
-) -> tuple[list[int], list[float]]:
-    """Find the best matches of a query among the documents that another restricts it to.
+class PartsMatches:
+    """The matches of a query among the documents that its parts, or those of another, leave.
 
     Parameters
     ----------
-    snapshot
-        Where to search.
-    terms
-        The query.
-    wanted
-        Which matches.
+    snapshot, terms
+        Where to search, and by what to rank.
     asked
         The query that restricts; is told if its time was over.
     whole
         The same documents, with the postings of their texts.
+    masks
+        Which documents of each segment may be returned.
+    answers
+        Says of a row whether functions let it pass; ``None``: they do.
 
     Raises
     ------
     ValueError
-        If a text that must be looked at is not stored.
+        If the index lacks a field that the query names.
     """
-    restriction, depth, shaping = asked.restriction, wanted.depth, wanted.shaping
-    within = _Within(whole, restriction, wanted.filter)
-    needs_terms = snapshot is not whole or bool(restriction.required) or not restriction.demands
-    if not min(depth, snapshot.count) or (needs_terms and not within.asks and shaping is None):
-        rows, scores = ranking.rank_one(snapshot, terms, depth, within.masks, wanted.min_score)
-        return rows[wanted.offset :], scores[wanted.offset :]
-    page = snapshot, terms, within.masks, wanted.min_score
-    ranked = _best_first(*page, max(depth, _FIRST)) if needs_terms else _all_by_score(*page)
-    rows, scores = [], []
-    enough = depth if shaping is None else shaping.first(depth)
-    floor = -np.inf if wanted.min_score is None else wanted.min_score
-    timeout = restriction.query.timeout
-    end = None if timeout is None else monotonic() + timeout
-    for row, score, fits in within.looked_at(ranked, max(depth, _TOGETHER)):
-        if fits and within.is_asked(*whole.locate(row)):
-            rows.append(row)
-            scores.append(score)
-            if len(rows) == enough:
-                if shaping is None:
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        terms: Terms,
+        asked: RestrictedTerms,
+        whole: Snapshot,
+        masks: ranking.Masks,
+        answers: Mapping[int, bool] | None,
+    ) -> None:
+        restriction = asked.restriction
+        self._snapshot, self._terms, self._asked, self._answers = snapshot, terms, asked, answers
+        self._within = _Within(whole, restriction, masks)
+        named = bool(restriction.required) or not restriction.demands
+        self._needs_terms = snapshot is not whole or named
+        self._end: float | None = None
+        if restriction.query.timeout is not None:
+            self._end = monotonic() + restriction.query.timeout
+
+    def rank(self, width: int, floor: float | None, among: Filter | None) -> ranking.Ranked:
+        """Rank so many of at least that score among the documents that pass a filter.
+
+        Raises
+        ------
+        ValueError
+            If a text that must be looked at is not stored.
+        """
+        snapshot, within, answers = self._snapshot, self._within, self._answers
+        masks = within.masks if among is None else snapshot.narrowed(within.masks, among)
+        page = snapshot, self._terms, masks, floor
+        rows: list[int] = []
+        scores: list[float] = []
+        complete = True
+        if self._needs_terms and answers is None and not within.asks_texts:
+            rows, scores = ranking.rank_one(snapshot, self._terms, width, masks, floor)
+            complete = len(rows) < width or width >= snapshot.count
+        else:
+            first = max(width, _FIRST)
+            ranked = _best_first(*page, first) if self._needs_terms else _all_by_score(*page)
+            for row, score, fits in within.looked_at(ranked, max(width, _TOGETHER)):
+                if fits and (answers is None or answers[row]):
+                    rows.append(row)
+                    scores.append(score)
+                    if len(rows) == width:
+                        complete = False
+                        break
+                if self._end is not None and monotonic() > self._end:
+                    self._asked.cut = True
                     break
-                shaped = shaping.shape(rows, scores, False, wanted.k, wanted.offset, floor)
-                if shaped is not None:
-                    return shaped
-                enough *= _GROWTH
-        if end is not None and monotonic() > end:
-            asked.cut = True
-            warn(OVER, IncompleteWarning)
-            break
-    if shaping is not None:
-        shaped = shaping.shape(rows, scores, True, wanted.k, wanted.offset, floor)
-        assert shaped is not None  # there are no others
-        return shaped
-    return rows[wanted.offset :], scores[wanted.offset :]
+        return ranking.Ranked(np.array(rows, np.int64), np.array(scores, np.float64), complete)
+
+    def best(self, depth: int, floor: float | None) -> tuple[list[int], list[float]]:
+        """Return the best so many of at least that score; raise as ``rank``."""
+        rows, scores, _ = self.rank(depth, floor, None)
+        return rows.tolist(), scores.tolist()
 
 
 _Texts: TypeAlias = list[tuple[str | None, str]]
 
 
 class _Within:
-    """The documents that a query and a filter restrict matches to; ``asks`` if some are asked."""
+    """The documents that a query and masks restrict matches to."""
 
-    def __init__(self, whole: Snapshot, restriction: Restriction, filter: Filter | None) -> None:
-        known, self._asked = (None, None) if filter is None else split(filter)
+    def __init__(self, whole: Snapshot, restriction: Restriction, masks: ranking.Masks) -> None:
         self._whole, self._restriction = whole, restriction
         _check_fields(whole, restriction)
-        self._asks_texts = restriction.asks_texts
-        self.asks = self._asks_texts or self._asked is not None
-        self.masks = _narrowed(whole, restriction, whole.masks(known))
+        self.asks_texts = restriction.asks_texts
+        self.masks = _narrowed(whole, restriction, masks)
+        self._known: dict[int, bool] = {}  # whether the texts of rows fit
 
     def passes(self, segment_index: int, number: int) -> bool:
-        """Whether a document passes that the masks allow."""
-        if self._asks_texts:
-            texts = _texts(self._whole, segment_index, number)
-            if not self._fit([texts])[0]:
-                return False
-        return self.is_asked(segment_index, number)
-
-    def is_asked(self, segment_index: int, number: int) -> bool:
-        """Whether a document passes what must be asked about each."""
-        return self._whole.passes(segment_index, number, self._asked)
+        """Whether the texts of a document fit."""
+        return not self.asks_texts or self._fit([_texts(self._whole, segment_index, number)])[0]
 
     def looked_at(
         self, ranked: Iterator[tuple[int, float]], size: int
     ) -> Iterator[tuple[int, float, bool]]:
         """Yield documents with whether their texts fit, of which some are looked at together."""
         while True:
-            batch, texts, length = [], [], 0  # the texts of each
+            batch: list[tuple[int, float]] = []
+            texts: dict[int, _Texts] = {}
+            length = 0
             for row, score in islice(ranked, min(size, _MOST_TOGETHER)):
                 batch.append((row, score))
-                if self._asks_texts:
-                    texts.append(_texts(self._whole, *self._whole.locate(row)))
-                    length += sum(len(text) for _, text in texts[-1])
+                if self.asks_texts and row not in self._known:
+                    texts[row] = _texts(self._whole, *self._whole.locate(row))
+                    length += sum(len(text) for _, text in texts[row])
                     if length > _CHARACTERS:
                         break
             if not batch:
                 return
-            fit = self._fit(texts) if self._asks_texts else repeat(True)
-            for (row, score), fits in zip(batch, fit, strict=False):
-                yield row, score, fits
+            if texts:
+                self._known.update(zip(texts, self._fit([*texts.values()]), strict=True))
+            for row, score in batch:
+                yield row, score, not self.asks_texts or self._known[row]
             size *= 2
 
     def _fit(self, texts_of: Sequence[_Texts]) -> list[bool]:
@@ -178,6 +190,12 @@ def _check_fields(snapshot: Snapshot, restriction: Restriction) -> None:
         if field not in known:
             listed = ", ".join(map(repr, known))
             raise ValueError(f"the index has no field {field!r}; it has {listed}")
+    for one in restriction.requirements:
+        if one.field == CONTEXT and (one.words is not None or one.kind.endswith("phrases")):
+            raise ValueError(
+                f"{one.kind} {one.given!r:.100}: no phrase, and no stop word, is looked for in a "
+                "context: ask for words in must"
+            )
 
 
 def _texts(snapshot: Snapshot, segment_index: int, number: int) -> _Texts:
@@ -192,7 +210,9 @@ def _texts(snapshot: Snapshot, segment_index: int, number: int) -> _Texts:
             f"of the document {segment.id_of(number)!r} is not stored: add texts with "
             "store_text=True, or ask for words in must alone"
         )
-    return [(name, text) for name, text in given if name is None or weights[name]]
+    return [
+        (name, text) for name, text in given if name is None or (name != CONTEXT and weights[name])
+    ]
 
 
 def _best_first(
@@ -211,11 +231,7 @@ def _all_by_score(
     snapshot: Snapshot, terms: Terms, masks: ranking.Masks, min_score: float | None
 ) -> Iterator[tuple[int, float]]:
     """Yield all documents of the masks, best first: they need not have a term of the query."""
-    allowed = [
-        view.ranks(np.flatnonzero(mask.mask) if mask else np.arange(len(view.segment))) + base
-        for view, mask, base in zip(snapshot.views, masks, snapshot.bases, strict=False)
-    ]
-    rows = np.concatenate(allowed)
+    rows = snapshot.rows_of(masks)
     scores = ranking.score_all(snapshot, terms)[rows]
     order = np.argsort(-scores, kind="stable")
     for place in order:
@@ -227,7 +243,7 @@ def _all_by_score(
 
 def parts_filter(snapshot: Snapshot, asked: RestrictedTerms) -> Filter:
     """Return a filter that passes what a query restricts its matches to."""
-    within = _Within(snapshot, asked.restriction, None)
+    within = _Within(snapshot, asked.restriction, snapshot.masks(None))
 
     def passes(id: str) -> bool:
         place = snapshot.find(id)
@@ -247,7 +263,7 @@ def explain_parts(
     words: list[tuple[str | None, list[str]]] | None = None
     parts = []
     for one in restriction.requirements:
-        missing = _missing(snapshot, place, one.terms, one.field)
+        missing = _missing(snapshot, place, one.terms, one.searched)
         has = not missing
         if has and one.words is not None:
             if words is None:
@@ -296,7 +312,7 @@ def _narrowed(
     """Return the documents of the masks that have all required terms, and nothing excluded."""
     # A part that texts decide excludes nothing by its terms alone.
     parts = [
-        [(term, one.field) for term in one.terms]
+        [(term, one.searched) for term in one.terms]
         for one in restriction.requirements
         if not one.wanted and one.words is None
     ]
@@ -372,8 +388,14 @@ def _codes_in(postings: Postings, field: str | None, parameters: Parameters) -> 
     fields = postings.text_fields
     if field is None or fields is None:
         return None
-    weight = dict(parameters.fields or ())[field]
-    present: Bool = (fields.counts[:, fields.names.index(field)] > 0) & (weight > 0.0)
+    weights = dict(parameters.fields or ())
+    if field == QUOTED and CONTEXT not in weights:
+        return None
+    named = [
+        name for name in fields.names if field == name or (field == QUOTED and name != CONTEXT)
+    ]
+    columns = [fields.names.index(name) for name in named if weights[name]]
+    present: Bool = np.asarray(fields.counts[:, columns].any(axis=1))
     return present[postings.code_tf]
 
 

@@ -171,7 +171,7 @@ class TermCache(TermNumbers):
         """Return the idf of a term of this document frequency."""
         if frequency <= len(self._idfs):
             return float(self._idfs[frequency - 1])
-        return float(self._parameters.idf(self._documents, np.array([float(frequency)]))[0])
+        return self._parameters.idf_of(self._documents, frequency)
 
     def remember_unknown(self, term: str) -> int:
         """Remember a term unless it is long; forget all such terms if there are too many.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,14 +11,23 @@ import numpy as np
 
 from bm25rag.analysis import Analyzer
 from bm25rag.common.arrays import Bool, Int64
-from bm25rag.search.queries import RestrictedTerms, Terms, terms_of
+from bm25rag.search.phrases import WordsInText
 from bm25rag.search.query import InField, Part, Query
+from bm25rag.search.query_terms import (
+    RestrictedTerms,
+    Terms,
+    check_weights,
+    terms_of,
+    terms_of_each,
+)
 
 if TYPE_CHECKING:
-    from bm25rag.analysis.word_scanner import ScannedWords
+    pass
 
 # The kinds of parts, and which of them matches must have.
 KINDS = {"must": True, "phrases": True, "must_not": False, "not_phrases": False}
+# Any field but the context, where a field is named.
+QUOTED = ""
 # The most words in a row that are looked for.
 _LONGEST = 1000
 
@@ -46,6 +56,11 @@ class Requirement(NamedTuple):
     field: str | None
 
     @property
+    def searched(self) -> str | None:
+        """The field of its terms; ``QUOTED`` for a phrase, which no context has."""
+        return QUOTED if self.field is None and self.kind.endswith("phrases") else self.field
+
+    @property
     def wanted(self) -> bool:
         """Whether matches must have it."""
         return KINDS[self.kind]
@@ -72,7 +87,7 @@ class Restriction(NamedTuple):
     def required(self) -> set[tuple[str, str | None]]:
         """The terms that every match has, each with the field in which it has it."""
         wanted = (one for one in self.requirements if one.wanted)
-        return {(term, one.field) for one in wanted for term in one.terms}
+        return {(term, one.searched) for one in wanted for term in one.terms}
 
     @property
     def fields(self) -> set[str]:
@@ -120,71 +135,6 @@ class Restriction(NamedTuple):
         return fit
 
 
-class WordsInText:
-    """Finds words in those of a text, as ``Analyzer.whole_words`` returns them.
-
-    A word of the text that has several terms, such as a compound or a pair of characters with the
-    first of them, is each word whose terms are among them.
-
-    Parameters
-    ----------
-    words
-        The words.
-    in_a_row
-        Whether they must follow one another.
-    """
-
-    def __init__(self, words: Sequence[str], in_a_row: bool) -> None:
-        self.words, self.in_a_row = tuple(words), in_a_row
-        self._places: dict[str, int] = {}  # the bits of the places that a word has
-        for place, word in enumerate(words):
-            self._places[word] = self._places.get(word, 0) | 1 << place
-        self._terms = [(frozenset(word.split("\0")), bits) for word, bits in self._places.items()]
-        self._joined = "\0".join(["", *words, ""])
-
-    def found_in(self, words: Sequence[str]) -> bool:
-        """Whether the words of a text have these."""
-        joined = "\0".join(["", *words, ""])
-        if joined.count("\0") > len(words) + 1:  # some have several terms
-            return self._found(words)
-        if self.in_a_row:
-            return self._joined in joined
-        return self._places.keys() <= set(words)
-
-    def found_in_each(self, scanned: ScannedWords) -> Bool:
-        """Say whether each of some texts has them."""
-        found = np.zeros(len(scanned.ends), np.bool_)
-        if self.in_a_row:
-            places, words = scanned.places(self.words[0]), scanned.words
-            for distance, word in enumerate(self.words[1:], 1):
-                places = places[: np.searchsorted(places, len(words) - distance)]
-                places = places[scanned.are(words[places + distance], word)]
-            texts = scanned.texts_at(places)
-            found[texts[texts == scanned.texts_at(places + len(self.words) - 1)]] = True
-            return found
-        counts = np.zeros(len(found), np.int64)
-        for word in self.words:
-            counts[np.unique(scanned.texts_at(scanned.places(word)))] += 1
-        return np.equal(counts, len(self.words))
-
-    def _found(self, words: Sequence[str]) -> bool:
-        last, matched, seen = 1 << len(self.words) >> 1, 0, 0
-        for word in words:
-            places = self._places_of(word) if "\0" in word else self._places.get(word, 0)
-            # Each bit says that the words up to its place end here: one step for all of them.
-            matched, seen = (matched << 1 | 1) & places, seen | places
-            if self.in_a_row and matched & last:
-                return True
-        return not self.in_a_row and seen + 1 == 1 << len(self.words)
-
-    def _places_of(self, word: str) -> int:
-        terms, places = frozenset(word.split("\0")), 0
-        for own, bits in self._terms:
-            if own <= terms:
-                places |= bits
-        return places
-
-
 # --- analysis -------------------------------------------------------------------------------------
 
 
@@ -196,21 +146,32 @@ def analyzed(analyzer: Analyzer, query: Query, name: str) -> Terms:
         for kind in KINDS
         for number, part in enumerate(getattr(query, kind))
     )
-    if not requirements and query.field is None:
+    if not (requirements or query.also) and query.field is None:
         return text
     wanted = [one for one in requirements if one.wanted]
-    if isinstance(text, dict):
-        terms = RestrictedTerms(text)
+    terms = RestrictedTerms(text if isinstance(text, dict) else ())
+    if isinstance(query.text, Mapping):
         for term in chain.from_iterable(one.terms for one in wanted):
             terms.setdefault(term, 0.0)
     else:
-        terms = RestrictedTerms()
-        scoring = chain(text, *(_scoring(analyzer, one) for one in wanted))
-        for term in scoring:
-            terms[term] = terms.get(term, 0.0) + 1.0
+        unweighted = () if isinstance(text, dict) else text
+        _add(terms, [*chain(unweighted, *(_scoring(analyzer, one) for one in wanted))], 1.0)
+    others = terms_of_each(analyzer, [*query.also])
+    for own, weight in zip(others, query.also.values(), strict=True):
+        _add(terms, own, weight)
+    if others:
+        check_weights(terms, name)
+    if not requirements and query.field is None:
+        return dict(terms)
     any_of = () if query.field is None or wanted else tuple(terms)
     terms.restriction, terms.cut = Restriction(query, requirements, any_of), False
     return terms
+
+
+def _add(weights: dict[str, float], terms: Terms, weight: float) -> None:
+    """Add the terms of a question to those of others: the count of each, times a weight."""
+    for term, count in Counter(terms).items():
+        weights[term] = weights.get(term, 0.0) + weight * count
 
 
 def _requirement(
@@ -226,6 +187,8 @@ def _requirement(
         terms = [stem for stem in stems if stem not in analyzer.stopped_stems]
     else:
         terms = analyzer.terms(part) if isinstance(part, str) else words
+    if isinstance(part, str):
+        terms = _in_index(analyzer, terms)
     if not words:
         raise ValueError(f"{name}, {part!r:.100}, has no words as the index analyses texts")
     if len(words) > _LONGEST and in_a_row:
@@ -242,7 +205,16 @@ def _requirement(
 def _scoring(analyzer: Analyzer, one: Requirement) -> Sequence[str]:
     """Return the terms of a part that score: those that it would have as a text."""
     part = one.given.part if isinstance(one.given, InField) else one.given
-    return analyzer.query_terms(part) if isinstance(part, str) else one.terms
+    return _in_index(analyzer, analyzer.query_terms(part)) if isinstance(part, str) else one.terms
+
+
+def _in_index(analyzer: Analyzer, terms: list[str]) -> list[str]:
+    """Return terms of the first analysis as they are in the index."""
+    if not analyzer.also:
+        return terms
+    from bm25rag.analysis.spaces import spaced  # few indexes have several
+
+    return [spaced(0, term) for term in terms]
 
 
 def corrected(terms: RestrictedTerms, weights: dict[str, float], fixed: dict[str, str]) -> Query:
@@ -264,4 +236,4 @@ def corrected(terms: RestrictedTerms, weights: dict[str, float], fixed: dict[str
         fixed_terms = tuple(fixed.get(term, term) for term in held)
         new = InField(given.field, fixed_terms) if isinstance(given, InField) else fixed_terms
         parts.setdefault(kind, []).append(new if is_fixed else given)
-    return terms.restriction.query.replaced(text=weights, **parts)
+    return terms.restriction.query.replaced(text=weights, also=(), **parts)

@@ -10,7 +10,7 @@ import cython
 import numpy as np
 
 from bm25rag.kernels.memory import empty, view
-from bm25rag.kernels.scanner import BEYOND, SEVERAL, STOPPED, WordTable
+from bm25rag.kernels.scanner_interface import BEYOND, SEVERAL, STOPPED, WordTable
 
 # Words that are looked up together.
 TOGETHER = 512

@@ -15,7 +15,7 @@ from bm25rag.common.arrays import Int64, UInt8, UInt32
 from bm25rag.common.gil import in_blocks
 from bm25rag.common.strings import SEPARATOR, text_of, utf8_each
 from bm25rag.kernels import backend
-from bm25rag.kernels.scanner import BEYOND, STOPPED, Scanned, Scanner, Texts
+from bm25rag.kernels.scanner_interface import BEYOND, STOPPED, Scanned, Scanner, Texts
 
 _SEPARATOR = ord(SEPARATOR)
 # Terms that are joined at a time.
@@ -24,13 +24,13 @@ _AT_ONCE = 4096
 _END = SEPARATOR * BEYOND
 
 
-def new_term_numbers() -> TermNumbers:
+def new_build_terms() -> BuildTerms:
     """Return numbers without any terms."""
     scanner = backend.current().scanner
-    return TermDict() if scanner is None else TermTable(scanner)
+    return PlainBuildTerms() if scanner is None else CompiledBuildTerms(scanner)
 
 
-class TermNumbers(ABC):
+class BuildTerms(ABC):
     """Gives terms numbers from 0 on, in the order in which they come."""
 
     @abstractmethod
@@ -58,7 +58,7 @@ class TermNumbers(ABC):
         return numbers
 
 
-class TermDict(TermNumbers):
+class PlainBuildTerms(BuildTerms):
     """Numbers in a dict."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class TermDict(TermNumbers):
         return build_column(utf8_each(list(self._numbers)))
 
 
-class TermTable(TermNumbers):
+class CompiledBuildTerms(BuildTerms):
     """Numbers in a table of the compiled scanner; a fifth of the time and memory of a dict."""
 
     def __init__(self, scanner: Scanner) -> None:

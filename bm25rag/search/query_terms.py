@@ -6,7 +6,6 @@ matches must have, or must not have.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
@@ -18,11 +17,11 @@ from bm25rag.common.arrays import Float64
 from bm25rag.common.checks import LARGEST_WEIGHT, are_strings, check_real
 from bm25rag.kernels.records import Queries
 from bm25rag.search.snapshot import Snapshot
-from bm25rag.search.term_cache import TermCache
+from bm25rag.search.term_numbers import TermCache
 
 if TYPE_CHECKING:
+    from bm25rag.search.analyzed_parts import Restriction
     from bm25rag.search.query import Query
-    from bm25rag.search.requirements import Restriction
 
 QueryLike: TypeAlias = "str | Sequence[str] | Mapping[str, float] | Query"
 # A query, analysed and checked: its terms, repeats included, or its terms with their weights.
@@ -80,7 +79,9 @@ def terms_of(analyzer: Analyzer, query: QueryLike, name: str = "query") -> Terms
     ValueError
         If a weight is NaN or infinite, or beyond 1e30, or a part of a ``Query`` has no words.
     """
-    return analyzer.query_terms(query) if isinstance(query, str) else _check(analyzer, query, name)
+    if not isinstance(query, str):
+        return _check(analyzer, query, name)
+    return _weighed(analyzer, [query])[0] if analyzer.also else analyzer.query_terms(query)
 
 
 def terms_of_each(analyzer: Analyzer, queries: Sequence[QueryLike]) -> list[Terms]:
@@ -92,11 +93,23 @@ def terms_of_each(analyzer: Analyzer, queries: Sequence[QueryLike]) -> list[Term
     else:
         numbered = ((n, one) for n, one in enumerate(queries) if not isinstance(one, str))
         checked = [_check(analyzer, query, f"queries[{n}]") for n, query in numbered]
-    analyzed = analyzer.query_terms_of_each([one for one in queries if isinstance(one, str)])
+    asked = [one for one in queries if isinstance(one, str)]
+    analyzed: Sequence[Terms] = (
+        _weighed(analyzer, asked) if analyzer.also else analyzer.query_terms_of_each(asked)
+    )
     if not given:
         return [*analyzed]
     texts, others = iter(analyzed), iter(checked)
     return [next(texts if isinstance(query, str) else others) for query in queries]
+
+
+def _weighed(analyzer: Analyzer, texts: Sequence[str]) -> list[Terms]:
+    """Return the terms of each text by all analyses, with their weights."""
+    from bm25rag.analysis.spaces import weighed  # few indexes have several
+
+    weights = [1.0, *(weight for _, weight in analyzer.also)]
+    each = zip(*(one.query_terms_of_each(texts) for one in analyzer.analyses), strict=True)
+    return [weighed(zip(terms, weights, strict=True)) for terms in each]
 
 
 def resolve_queries(snapshot: Snapshot, queries: Sequence[Terms]) -> ResolvedQueries:
@@ -142,10 +155,12 @@ def warn_of_texts(snapshot: Snapshot, queries: Sequence[QueryLike], counts: Iter
             continue
         text = next((term for term in query if len(term.split()) > 1), None)
         if text is not None and max(snapshot.term_numbers(query)[1]) < 0:
-            warnings.warn(
+            from bm25rag.common.caller import warn
+
+            warn(
                 f"no document has a term of the query {query!r:.100}: a list holds terms that "
                 f"are analysed already; to search for a text, pass the text, {text!r:.100}",
-                stacklevel=3,
+                UserWarning,
             )
 
 
@@ -157,19 +172,24 @@ def _are_lists_of_strings(queries: Sequence[QueryLike]) -> bool:
 
 def _check(analyzer: Analyzer, query: QueryLike, name: str) -> Terms:
     if isinstance(query, Mapping):
-        return {_check_term(term, name): _check_weight(w, term, name) for term, w in query.items()}
+        return check_weights(query, name)
     if isinstance(query, (list, tuple)) and are_strings(query):
         return query
     from bm25rag.search.query import Query  # most programs have none
 
     if isinstance(query, Query):
-        from bm25rag.search.requirements import analyzed
+        from bm25rag.search.analyzed_parts import analyzed
 
         return analyzed(analyzer, query, name)
     raise TypeError(
         f"{name} must be a str, a list of terms, a dict of terms and their weights, or a Query, "
         f"got {query!r:.100}"
     )
+
+
+def check_weights(query: Mapping[str, float], name: str) -> dict[str, float]:
+    """Return terms with their weights; raise as ``terms_of``."""
+    return {_check_term(term, name): _check_weight(w, term, name) for term, w in query.items()}
 
 
 def _check_term(term: object, name: str) -> str:

@@ -6,8 +6,8 @@ from os import PathLike
 from typing import Any
 
 from bm25rag.filters import Filter
-from bm25rag.live.index import LiveIndex, State
-from bm25rag.search.restricted import restrict
+from bm25rag.live.index import LiveIndex, State, new_id
+from bm25rag.search.restricted_snapshot import restrict
 from bm25rag.storage.attachment import RESTRICTED, SNAPSHOT
 from bm25rag.storage.folder_reader import FolderReader
 
@@ -48,7 +48,7 @@ class RestrictedIndex(LiveIndex):
     def _restrict(self, state: State) -> State:
         # What is kept with the whole, and the ids it has given, tell of other documents.
         snapshot = restrict(state.snapshot, self._filter, self._by_whole)
-        return State(snapshot, 0, state.probe, {})
+        return State(snapshot, 0, state.probe, {}, new_id())
 
     @property
     def reopened_by(self) -> tuple[dict[str, Any], Filter, bool] | None:

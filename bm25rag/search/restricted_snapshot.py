@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from bm25rag.analysis import Analyzer
 from bm25rag.common.arrays import Float32, Int64
@@ -12,7 +13,7 @@ from bm25rag.kernels.records import SegmentArrays
 from bm25rag.scoring.variants import Parameters
 from bm25rag.search.filter_masks import numbers_anew
 from bm25rag.search.snapshot import Snapshot
-from bm25rag.search.term_cache import TermCache
+from bm25rag.search.term_numbers import TermCache
 from bm25rag.segments.part import PartView
 from bm25rag.segments.view import SegmentView
 
@@ -47,13 +48,13 @@ class RestrictedSnapshot(Snapshot):
 
     @property
     def is_part(self) -> bool:
-        """False: there are no others."""
-        return False
+        """Whether the whole is one, by whose statistics documents are scored."""
+        return self._whole is not None and self._whole.is_part
 
-    def tuned(self, parameters: Parameters) -> Snapshot:
-        """Return the same documents under other parameters."""
-        whole = None if self._whole is None else self._whole.tuned(parameters)
-        return RestrictedSnapshot(self.views, parameters, self.analyzer, whole)
+    def tuned(self, parameters: Parameters, analyzer: Analyzer) -> Snapshot:
+        """Return the same documents under other parameters, and weights of further analyses."""
+        whole = None if self._whole is None else self._whole.tuned(parameters, analyzer)
+        return RestrictedSnapshot(self.views, parameters, analyzer, whole)
 
     @lazy_property
     def matching(self) -> Snapshot:
@@ -94,16 +95,12 @@ class RestrictedSnapshot(Snapshot):
         """What a search reads of each segment."""
         return super().arrays if self._whole is None else self._whole.arrays
 
-    def stats(self) -> dict[str, int | float]:
+    def stats(self) -> dict[str, Any]:
         """Return counts of its documents; sizes would tell of others."""
-        frequencies = self.frequencies()[1]
-        return {
-            "documents": self.count,
-            "terms": len(frequencies),
-            "postings": int(frequencies.sum()),
-            "tokens": self.tokens,
-            "average_length": self.tokens / self.count if self.count else 0.0,
-        }
+        stats = super().stats()
+        for told in ("segments", "impact_codes", "bytes"):
+            del stats[told]
+        return stats | {"average_length": self.tokens / self.count if self.count else 0.0}
 
 
 def restrict(snapshot: Snapshot, filter: Filter, by_whole: bool) -> RestrictedSnapshot:

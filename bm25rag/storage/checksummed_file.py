@@ -20,6 +20,7 @@ import numpy as np
 
 from bm25rag.common.arrays import Array, UInt8
 from bm25rag.common.chunks import Chunks
+from bm25rag.common.logs import tell
 from bm25rag.errors import CorruptIndexError
 from bm25rag.kernels.records import FileBlocks
 from bm25rag.storage.fs import new_file
@@ -227,7 +228,13 @@ def file_blocks(*arrays: CheckedArray) -> FileBlocks:
 
 def damage(path: str, name: str, problem: str) -> CorruptIndexError:
     """Return the error for a file whose contents cannot be right."""
-    return CorruptIndexError(f"{path}: {name} {problem}; restore the folder from a copy")
+    return refuse(f"{path}: {name} {problem}; restore the folder from a copy")
+
+
+def refuse(message: str) -> CorruptIndexError:
+    """Return the error for a file that is refused, and log it."""
+    tell("files", "refused %s", message)
+    return CorruptIndexError(message)
 
 
 def open_regular(path: str) -> BinaryIO:
@@ -277,7 +284,7 @@ def _load(path: str, record: FileRecord, mapped: bool) -> mmap.mmap | bytes:
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size != record.size or size < 16:
-            raise CorruptIndexError(
+            raise refuse(
                 f"{path}: is {size} bytes long, expected {record.size}; "
                 "restore the folder from a copy"
             )

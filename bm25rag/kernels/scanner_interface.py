@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,10 +99,18 @@ class WordTable(NamedTuple):
     used: Int64
 
 
-class Scanner(ABC):
-    """Finds the words of texts, and numbers them; only compiled code has one."""
+class Scanner:
+    """Finds the words of texts, and numbers them; only compiled code has one.
 
-    @abstractmethod
+    Parameters
+    ----------
+    scanning, word_table
+        The kernels, whose loops it calls.
+    """
+
+    def __init__(self, scanning: ModuleType, word_table: ModuleType) -> None:
+        self._scanning, self._words = scanning, word_table
+
     def encode(self, texts: Sequence[str]) -> tuple[UInt8, UInt64]:
         """Return the UTF-8 of strings, lone surrogates included.
 
@@ -113,6 +121,8 @@ class Scanner(ABC):
         lengths
             The bytes of each, uint64 (n,).
         """
+        data, lengths = self._scanning.encode(texts)
+        return data, lengths
 
     def find_peculiar(self, texts: Texts, fold_table: UInt64) -> tuple[Bool, Int64]:
         """Find texts that need more than the fold table, or of which it lacks characters.
@@ -133,7 +143,8 @@ class Scanner(ABC):
             Which pages of the table they need that have no entries.
         """
         _check_texts(texts, fold_table)
-        return self._find_peculiar(texts, fold_table)
+        peculiar, pages = self._scanning.find_peculiar(texts, fold_table)
+        return peculiar, pages
 
     def scan(
         self,
@@ -162,13 +173,14 @@ class Scanner(ABC):
         """
         _check_texts(texts, fold_table)
         require(least in (1, 2, 3), "least is not 1, 2 or 3")
-        return self._scan(texts, fold_table, least, possessives, question, spare)
+        found = self._scanning.scan(texts, fold_table, least, possessives, question, spare)
+        return Scanned(*found)
 
-    @abstractmethod
     def new_words(self, room: int) -> WordTable:
         """Return an empty table with room for some words, a power of two."""
+        table: WordTable = self._words.empty_table(room)
+        return table
 
-    @abstractmethod
     def add_words(self, scanned: Scanned, words: WordTable) -> tuple[WordTable, UInt32]:
         """Give the words of a scan numbers in a table.
 
@@ -179,6 +191,8 @@ class Scanner(ABC):
         numbers
             The number of each word of the scan, uint32.
         """
+        larger, numbers = self._words.adopt(scanned, words)
+        return larger, numbers
 
     def add_strings(self, texts: Texts, words: WordTable) -> tuple[WordTable, UInt32]:
         """Give strings numbers in a table.
@@ -199,7 +213,8 @@ class Scanner(ABC):
         check_array("ends", texts.ends, np.int64)
         # Each begins behind the byte left out, so that the ends themselves ascend by one or more.
         check_rising("ends", texts.ends - np.arange(len(texts.ends)), len(texts.data) - BEYOND)
-        return self._add_strings(texts, words)
+        larger, numbers = self._scanning.add_strings(texts, words)
+        return larger, numbers
 
     def expand(
         self, tokens: UInt32, counts: UInt32, plain: UInt32, starts: Int64, terms: UInt32
@@ -230,29 +245,8 @@ class Scanner(ABC):
         several = plain[(plain >= SEVERAL) & (plain != STOPPED)]
         require(int(several.max(initial=0)) < SEVERAL + len(starts) - 1, "a word has no terms")
         check_rising("starts", starts, len(terms))
-        return self._expand(tokens, counts, plain, starts, terms)
-
-    @abstractmethod
-    def _find_peculiar(self, texts: Texts, fold_table: UInt64) -> tuple[Bool, Int64]: ...
-
-    @abstractmethod
-    def _add_strings(self, texts: Texts, words: WordTable) -> tuple[WordTable, UInt32]: ...
-
-    @abstractmethod
-    def _scan(
-        self,
-        texts: Texts,
-        fold_table: UInt64,
-        least: int,
-        possessives: bool,
-        question: bool,
-        spare: list[Any],
-    ) -> Scanned: ...
-
-    @abstractmethod
-    def _expand(
-        self, tokens: UInt32, counts: UInt32, plain: UInt32, starts: Int64, terms: UInt32
-    ) -> tuple[UInt32, UInt32]: ...
+        found, found_counts = self._words.expand(tokens, counts, plain, starts, terms)
+        return found, found_counts
 
 
 def _check_texts(texts: Texts, fold_table: UInt64) -> None:

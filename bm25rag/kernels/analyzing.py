@@ -162,14 +162,21 @@ def analyze_words(words, known, unwanted, stemmer, analyze, runs, letters):
 @cython.cfunc
 def _terms_of(analysis: _Analysis, word):
     """Return the terms of a word; ``None``: it is left to Python."""
-    it: _Words
+    size: cython.Py_ssize_t = 0
     terms = analysis.known.get(word)
     if terms is not None:
         return terms
     if not word.isascii():
         return _analyze_letters(analysis, word)
-    it = _words(word)
-    return _analyze_plain(analysis, word) if _is_plain(it.data, 0, it.size) else None
+    if cython.compiled:
+        data = cython.cast(
+            "const unsigned char *",
+            PyUnicode_AsUTF8AndSize(word, cython.address(size)),  # noqa: F821 - of the .pxd
+        )
+    else:
+        data = word.encode("ascii")
+        size = len(data)
+    return _analyze_plain(analysis, word) if _is_plain(data, 0, size) else None
 
 
 def analyze_texts(words, tokens, counts, known, unwanted, stemmer, analyze, runs, letters):
@@ -282,7 +289,8 @@ def _analyze_letters(analysis: _Analysis, word):
         return None
     if not word.isalpha():
         return None
-    terms = _of_token(analysis, analysis.letters(word))
+    token = word if analysis.letters is str else analysis.letters(word)
+    terms = _of_token(analysis, token)
     analysis.known[word] = terms
     return terms
 

@@ -1,0 +1,58 @@
+"""A folder made what another one is, as a backup or from one."""
+
+from __future__ import annotations
+
+import os
+
+from bm25rag.errors import NotAnIndexError
+from bm25rag.storage.folder_lock import check_target, folder_to_fill, lock_folder
+from bm25rag.storage.manifest import LOCK, MANIFEST, SHARDED
+from bm25rag.storage.remote_mirror import Mirror, is_part
+
+
+def copy_folder(mirror: Mirror, overwrite: bool) -> None:
+    """Make a folder what another one is; until the last moment, it is what it was.
+
+    It raises what ``BM25Index.backup`` does.
+    """
+    folder = mirror.folder
+    if _are_same(mirror.store.url, folder):
+        raise ValueError(f"{folder} is both the source and the target")
+    _check_free(folder, overwrite)
+    mirror.read_manifest()  # before the folder is made
+    with folder_to_fill(folder):
+        held = lock_folder(folder)
+        try:
+            _check_free(folder, overwrite)
+            mirror.sync()
+        finally:
+            held.release()
+
+
+def _are_same(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:  # one of them is not there, or a URL
+        return False
+
+
+def _check_free(folder: str, overwrite: bool) -> None:
+    """Refuse a folder that holds something else, or, unless ``overwrite``, an index."""
+    if not os.path.isdir(folder):
+        check_target(folder)
+    elif {MANIFEST, SHARDED} & {*os.listdir(folder)}:
+        if not overwrite:
+            raise FileExistsError(f"{folder} holds an index; overwrite=True replaces it")
+    elif not _is_leftover(folder):
+        check_target(folder)
+        raise NotAnIndexError(f"{folder} is not empty and holds no bm25rag index")
+
+
+def _is_leftover(folder: str) -> bool:
+    """Whether a folder holds nothing but what an interrupted copy has left."""
+    for inner, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.relpath(os.path.join(inner, name), folder).replace(os.sep, "/")
+            if path != LOCK and not is_part(path):
+                return False
+    return True

@@ -1,0 +1,129 @@
+"""Earlier commits of a folder that are kept: their manifests, beside that of the last one.
+
+``commit-3.json`` is the manifest of commit 3. While it is there, the files that it names stay.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol, TypeVar
+
+from bm25rag.common.patterns import late_pattern
+from bm25rag.errors import CommitNotFoundError, CorruptIndexError, NotAnIndexError
+from bm25rag.storage.fs import link_file
+
+_KEPT = late_pattern(r"commit-\d{1,19}\.json")
+_ID = late_pattern(r"(\d{1,19})-[0-9a-f]{16}")
+
+
+class AnyManifest(Protocol):
+    """A manifest, of a sharded index or not."""
+
+    @property
+    def commit(self) -> int:
+        """The number of the commit."""
+
+    @property
+    def time(self) -> int:
+        """When it was made."""
+
+    @property
+    def commit_id(self) -> str:
+        """Its id."""
+
+
+_Manifest = TypeVar("_Manifest", bound=AnyManifest)
+
+
+def kept_name(commit: int) -> str:
+    """Return the name of the manifest of a kept commit."""
+    return f"commit-{commit}.json"
+
+
+def check_commit_id(id: object) -> str:
+    """Return the id of a commit; raise ``TypeError`` or ``ValueError`` if it cannot be one."""
+    if not isinstance(id, str):
+        raise TypeError(f"commit must be the id of a commit, a string, got {type(id).__name__}")
+    if _ID.fullmatch(id) is None:
+        raise ValueError(
+            f"commit must be the id of a commit, such as '3-9c110871ccf2b11b', got {id!r:.60}; "
+            "BM25Index.commits(folder) lists them"
+        )
+    return id
+
+
+def find_commit(folder: str, id: str, read: Callable[[str | None], _Manifest]) -> _Manifest:
+    """Return the manifest of a commit; ``read`` reads a file, and the last one's for ``None``.
+
+    It raises ``CommitNotFoundError`` if the folder does not hold it, and what ``read`` does.
+    """
+    last = read(None)
+    if last.commit_id == id:
+        return last
+    with suppress(NotAnIndexError):
+        kept = read(kept_name(int(id.partition("-")[0])))
+        if kept.commit_id == id:
+            return kept
+    raise CommitNotFoundError(
+        f"{folder} does not hold the commit {id}, but {last.commit_id} and the kept ones that "
+        "BM25Index.commits(folder) lists"
+    )
+
+
+def read_kept(
+    folder: str, read: Callable[[str | None], _Manifest]
+) -> tuple[dict[int, _Manifest], list[str]]:
+    """Return the kept commits by number, ascending, and the names of damaged manifests."""
+    kept: dict[int, _Manifest] = {}
+    damaged: list[str] = []
+    for name in os.listdir(folder):
+        if _KEPT.fullmatch(name) is None:
+            continue
+        try:
+            manifest = read(name)
+        except CorruptIndexError:
+            damaged.append(name)
+            continue
+        except (FileNotFoundError, NotAnIndexError):  # gone meanwhile
+            continue
+        if kept_name(manifest.commit) == name:
+            kept[manifest.commit] = manifest
+        else:
+            damaged.append(name)
+    return dict(sorted(kept.items())), damaged
+
+
+def keep_manifest(folder: str, name: str, commit: int) -> None:
+    """Give the manifest of the last commit the name under which it stays."""
+    path = os.path.join(folder, kept_name(commit))
+    new = os.path.join(folder, f"manifest-{os.urandom(8).hex()}.tmp")
+    link_file(os.path.join(folder, name), new)
+    try:
+        os.replace(new, path)
+    finally:
+        with suppress(OSError):  # of two names of one file, replacing leaves both
+            os.unlink(new)
+
+
+def drop_expired(
+    folder: str, last: _Manifest, keep: int, read: Callable[[str | None], _Manifest]
+) -> dict[int, _Manifest]:
+    """Remove manifests of commits that a later one has replaced ``keep`` milliseconds ago.
+
+    Returns those that stay, by number. What only the others name may be removed.
+    """
+    kept, gone = read_kept(folder, read)
+    kept.pop(last.commit, None)  # of a commit that was interrupted
+    times = [manifest.time for manifest in [*kept.values(), last]][1:]
+    for number, replaced in zip([*kept], times, strict=True):
+        if not keep or number > last.commit or replaced + keep < last.time:
+            del kept[number]
+            gone.append(kept_name(number))
+    if last.commit and os.path.exists(os.path.join(folder, kept_name(last.commit))):
+        gone.append(kept_name(last.commit))
+    for name in gone:
+        with suppress(OSError):
+            os.unlink(os.path.join(folder, name))
+    return kept

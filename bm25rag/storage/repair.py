@@ -1,0 +1,159 @@
+"""What is left of a damaged folder: its whole segments, committed without the others."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bm25rag.analysis import Analyzer
+from bm25rag.errors import CorruptIndexError
+from bm25rag.segments.view import SegmentView
+from bm25rag.storage.folder_lock import lock_folder
+from bm25rag.storage.folder_writer import FolderWriter
+from bm25rag.storage.fs import flush_folder
+from bm25rag.storage.manifest import Manifest, read_manifest
+from bm25rag.storage.saved_copy import files_of
+from bm25rag.storage.segment_files import read_views
+from bm25rag.storage.state import State, check_analyzer, parse_settings
+from bm25rag.storage.verify import verify_segments
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+
+class Damage(NamedTuple):
+    """A part of an index that is damaged, and the documents that go with it.
+
+    Parameters
+    ----------
+    path
+        The file, or the folder of a shard.
+    problem
+        What is wrong.
+    ids
+        The documents that go, as far as their ids can be read.
+    unknown
+        How many more go whose ids cannot be read; ``None`` if nobody knows.
+    """
+
+    path: str
+    problem: str
+    ids: list[str]
+    unknown: int | None
+
+
+def repair_folder(folder: str, dry_run: bool) -> list[Damage]:
+    """Commit what is whole in a folder; see ``BM25Index.repair``."""
+    read_manifest(folder, writing=True)
+    with locked(folder, dry_run) as held:
+        manifest = read_manifest(folder, writing=True)
+        kept, views, damages = sift(folder, manifest)
+        if damages and held is not None:
+            writer = FolderWriter(folder, held)
+            writer.start_from(manifest)
+            keep_aside(folder, damages)
+            writer.commit(state_of(folder, manifest.settings, views), files_of(views, kept))
+        return damages
+
+
+@contextmanager
+def locked(folder: str, dry_run: bool) -> Iterator[BaseFileLock | None]:
+    """Lock a folder, unless nothing is to be written."""
+    if dry_run:
+        yield None
+        return
+    held = lock_folder(folder)
+    try:
+        yield held
+    finally:
+        held.release()
+
+
+def state_of(folder: str, settings: dict[str, Any], views: list[SegmentView]) -> State:
+    """Return the state of segments, with the settings as they are stored."""
+    parameters, next_id, probe, extra = parse_settings(folder, settings, views)
+    check_analyzer(folder, settings["analyzer"])
+    state = State(Analyzer(), parameters, views, next_id, probe, extra)
+    return state._replace(stored_settings=settings)
+
+
+def sift(folder: str, manifest: Manifest) -> tuple[Manifest, list[SegmentView], list[Damage]]:
+    """Return the whole segments of a commit, as a manifest too, and what is damaged."""
+    whole: dict[int, SegmentView] = {}
+    damages: list[Damage] = []
+    for number in range(len(manifest.stored)):
+        one = _only(manifest, [number])
+        try:
+            (view,) = read_views(folder, one, True, {})
+            verify_segments([view])
+        except (FileNotFoundError, CorruptIndexError) as error:
+            damages.append(_damage(folder, one, error))
+        else:
+            whole[number] = view
+    try:
+        verify_segments([*whole.values()])
+    except CorruptIndexError:
+        damages += _drop_repeated(folder, manifest, whole)
+    return _only(manifest, [*whole]), [*whole.values()], damages
+
+
+def _drop_repeated(
+    folder: str, manifest: Manifest, whole: dict[int, SegmentView]
+) -> Iterator[Damage]:
+    """Take away segments with ids of earlier ones."""
+    seen: set[str] = set()
+    for number, view in list(whole.items()):
+        ids = [view.segment.id_of(document) for document in view.numbers()]
+        if seen.isdisjoint(ids):
+            seen.update(ids)
+            continue
+        del whole[number]
+        path = os.path.join(folder, manifest.stored[number].segment.name)
+        yield Damage(path, f"{path}: has an id that another file has, too", ids, 0)
+
+
+def _only(manifest: Manifest, numbers: Sequence[int]) -> Manifest:
+    stored, tokens = manifest.stored, manifest.tokens
+    return manifest._replace(
+        stored=tuple(stored[number] for number in numbers),
+        tokens=tuple(tokens[number] for number in numbers),
+    )
+
+
+def _damage(folder: str, one: Manifest, error: OSError) -> Damage:
+    """Say what is wrong with a segment or its changes, and which documents it has."""
+    stored = one.stored[0]
+    named = [record.name for record in one.records() if record.name in str(error)]
+    path = os.path.join(folder, named[0] if named else stored.segment.name)
+    problem = f"{path}: is missing" if isinstance(error, FileNotFoundError) else str(error)
+    problem = problem.partition("; restore the folder")[0]
+    view = _readable(folder, one)
+    if view is None:
+        return Damage(path, problem, [], None)
+    ids: list[str] = []
+    for number in view.numbers():
+        with suppress(CorruptIndexError):
+            ids.append(view.segment.id_of(number))
+    return Damage(path, problem, ids, view.count - len(ids))
+
+
+def _readable(folder: str, one: Manifest) -> SegmentView | None:
+    """Return a damaged segment if its file can be opened, without its changes if they cannot."""
+    bare = one._replace(stored=(one.stored[0]._replace(changes=()),))
+    for manifest in (one, bare):
+        with suppress(OSError):  # StorageError is one
+            return read_views(folder, manifest, True, {})[0]
+    return None
+
+
+def keep_aside(folder: str, damages: Sequence[Damage]) -> None:
+    """Give damaged files a second name in the folder, under which they stay."""
+    for path, *_ in damages:
+        names = os.listdir(path) if os.path.isdir(path) else [""]
+        for one in (os.path.join(path, name) if name else path for name in names):
+            aside = os.path.relpath(one, folder).replace(os.sep, "-")
+            with suppress(OSError):  # it is there, or is missing, or there are no links
+                os.link(one, os.path.join(folder, f"{aside}.damaged"))
+    flush_folder(folder)

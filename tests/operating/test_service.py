@@ -1,0 +1,129 @@
+"""The example of a service answers right under load, whatever happens to its writer."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bm25rag import BM25Index
+from support.environment import INTERPRETED, ROOT
+
+pytest.importorskip("fastapi")
+pytest.importorskip("uvicorn")
+
+AT_ONCE = 200
+PATIENCE = 90  # seconds until a process counts as stuck
+# Commits step after step, each in place of the one before, and says so.
+WRITER = """
+import sys
+from bm25rag import BM25Index
+
+while True:
+    with BM25Index.open(sys.argv[1], mode="w", timeout=60) as writer:
+        step = max(document.metadata["step"] for document in writer.get(writer.ids())) + 1
+        writer.add([f"red boat of step {step}"] * 5, [f"{step}-{n}" for n in range(5)],
+                   [{"step": step}] * 5)
+        writer.delete([f"{step - 1}-{n}" for n in range(5)])
+    print(step, flush=True)
+"""
+
+
+@contextmanager
+def service(index: Path) -> Iterator[str]:
+    """Run the example with two workers; give its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "uvicorn", "service:app", "--app-dir", "examples"]
+    command += ["--workers", "2", "--port", str(port), "--log-level", "warning"]
+    environment = os.environ | {"BM25RAG_INDEX": str(index)}
+    with subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True) as running:
+        try:
+            address = f"http://127.0.0.1:{port}"
+            until = time.monotonic() + PATIENCE
+            while True:
+                try:
+                    ask(f"{address}/health")
+                    break
+                except OSError:
+                    assert time.monotonic() < until
+                    assert running.poll() is None
+                    time.sleep(0.1)
+            yield address
+        finally:
+            os.killpg(running.pid, signal.SIGTERM)
+            running.wait(PATIENCE)
+
+
+@contextmanager
+def writing(index: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run the writer, and kill it."""
+    command = [sys.executable, "-c", WRITER, str(index)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+def ask(url: str) -> Any:
+    with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
+        return json.load(answer)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL on Windows")
+@pytest.mark.skipif(INTERPRETED, reason="it takes minutes with interpreted kernels")
+def test_200_requests_at_once_are_answered_right_while_a_writer_is_killed_and_restarted(
+    tmp_path: Path,
+) -> None:
+    index = tmp_path / "it"
+    texts, ids = ["red boat of step 0"] * 5, [f"0-{number}" for number in range(5)]
+    BM25Index.from_texts([*texts, "blue sea"], [*ids, "sea"], [{"step": 0}] * 6).save(index)
+    of_commit: dict[str, list[str]] = {}
+    steps = set()
+
+    def check(address: str, committed: int) -> None:
+        for query in ("red+boat", "sea"):
+            found = ask(f"{address}/search?q={query}&k=50")
+            got = [hit["id"] for hit in found["hits"]]
+            if query == "sea":
+                assert got == ["sea"]
+                continue
+            step = int(got[0].partition("-")[0])
+            assert got == [f"{step}-{number}" for number in range(5)]  # all of one commit
+            assert {hit["text"] for hit in found["hits"]} == {f"red boat of step {step}"}
+            assert step >= committed  # what was committed before the question counts
+            assert of_commit.setdefault(found["commit"], got) == got
+            steps.add(step)
+
+    with service(index) as address, ThreadPoolExecutor(AT_ONCE) as clients:
+        for _ in range(4):
+            with writing(index) as writer:
+                assert writer.stdout is not None
+                committed = int(writer.stdout.readline())
+                asked = [clients.submit(check, address, committed) for _ in range(AT_ONCE)]
+                for one in asked:
+                    one.result()
+            BM25Index.verify(index)  # it was killed within a commit, as likely as not
+            for one in [clients.submit(check, address, committed) for _ in range(AT_ONCE)]:
+                one.result()
+        with pytest.raises(urllib.error.HTTPError, match="422"):
+            ask(f"{address}/search?q=boat&k=-1")
+    with service(index) as address:  # restarted itself
+        check(address, committed)
+    assert len(steps) > 4
