@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -122,32 +121,36 @@ def test_ctrl_c_within_a_string_that_is_executed_has_our_exit_code() -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C to whole groups of processes")
-def test_ctrl_c_during_a_sync_leaves_the_index_as_it_was(
-    saved: Path, start: Callable[..., Any]
-) -> None:
+def test_ctrl_c_during_a_sync_leaves_the_index_as_it_was(saved: Path) -> None:
     before = BM25Index.open(saved).ids()
     Path("d").mkdir()
-    for number in range(300):
-        Path(f"d/{number}.txt").write_text("word " * 20_000, encoding="utf-8")
-    err = b"another writer"
-    while b"another writer" in err:  # the holder may be this test, if it asks at the wrong moment
-        process = start("sync", "d", saved)
-        # The lock file exists from the start, but we can ask whether the lock is held.
-        while not _is_locked(saved) and process.poll() is None:
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=120)
+    Path("d/new.txt").write_text("new", encoding="utf-8")
+    # The folder is checked when the documents have been added, before anything is committed.
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys, time\n"
+            "from bm25rag.cli import main, watching\n"
+            "def check(folder):\n"
+            "    print('added', flush=True)\n"
+            "    time.sleep(100)\n"
+            "watching.SameFolder.check = check\n"
+            "main(['sync', 'd', sys.argv[1]])\n",
+            saved,
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"added\n"
+    with pytest.raises(LockedError):
+        BM25Index.open(saved, mode="w")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
     said = b"Interrupted: saved is as it was; run the same command again\n"
     assert (err, process.returncode) == (said, 130)
     assert BM25Index.open(saved, verify=True).ids() == before
-
-
-def _is_locked(path: Path) -> bool:
-    try:
-        BM25Index.open(path, mode="w").close()
-    except LockedError:
-        return True
-    return False
 
 
 @pytest.mark.parametrize(
