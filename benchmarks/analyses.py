@@ -17,7 +17,7 @@ from benchmarks.fields import K, best, search_each, texts
 from benchmarks.quality import LANGUAGES
 from benchmarks.report import put_into, table
 from bm25rag import Analyzer, BM25Index
-from bm25rag.evaluation import compare, evaluate, load_beir, run_of
+from bm25rag.evaluation import Collection, Evaluation, compare, evaluate, load_beir, run_of
 from bm25rag.readers import read_queries
 from bm25rag.readers.lines import find_packed
 
@@ -64,7 +64,7 @@ def quality() -> Iterator[list[str]]:
         for one in (plain, index):
             one.add_documents(documents)
 
-        def judged(one: BM25Index, of: object = collection) -> object:
+        def judged(one: BM25Index, of: Collection = collection) -> Evaluation:
             return evaluate(run_of(one, of.queries, K), of.qrels, ["nDCG@10"])
 
         before = judged(plain)

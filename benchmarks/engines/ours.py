@@ -47,7 +47,7 @@ class Ours(RawBatchEngine):
             for name, (kind, count, _) in header["arrays"].items():
                 if name == "terms.keys" or name.split(".")[0] not in _STRINGS:
                     total += count * int(kind[1:])
-        return total / self._index.stats()["postings"]
+        return total / int(self._index.stats()["postings"])
 
     def answer(self, queries: list[Any], k: int, threads: int) -> BatchResult:
         return self._index.search_batch(queries, k=k, threads=threads)
