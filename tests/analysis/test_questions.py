@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from bm25rag import Analyzer, BM25Index
+from bm25rag.analysis import stemming
 from bm25rag.analysis.languages import LANGUAGES
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -72,3 +73,27 @@ def test_only_english_with_its_own_stop_words_removes_more_words_from_questions(
 def test_stop_words_of_questions_must_be_words(wrong: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="stopwords"):
         Analyzer(query_stopwords=wrong)
+
+
+@pytest.mark.parametrize("language", ["english", "german", "arabic"])
+def test_questions_after_a_build_have_the_terms_that_they_have_without_one(language: str) -> None:
+    """A build leaves the stems of its words, so that questions need not stem them again."""
+    words = ["running", "häuser", "Studies", "x" * 70, "und", "the", "كتاب", "naïve", "running's"]
+    text = " ".join(words)
+    index = BM25Index(Analyzer(language))
+    index.add([text, text.upper()])
+    asked = [*words, text, "RUNNING häusern", "y" * 300]
+    fresh = Analyzer(language)
+    assert [index.analyzer.query_terms(one) for one in asked] == [
+        fresh.query_terms(one) for one in asked
+    ]
+
+
+def test_the_stems_that_a_build_leaves_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stemming, "_REMEMBERED", 100)
+    stemmer = stemming.Stemmer("english")
+    for first in range(0, 400, 40):
+        found = stemmer.stems([f"running{n}s" for n in range(first, first + 40)] + ["z" * 65])
+        assert found[-1] == "z" * 65
+    assert len(stemmer._known) == 100
+    assert max(map(len, stemmer._known)) < 65
