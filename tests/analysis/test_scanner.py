@@ -211,7 +211,7 @@ def test_patterns_of_runs_are_scanned() -> None:
 def test_each_piece_alone_and_beside_others(name: str) -> None:
     """Beside others with each analyzer, so that all together have nearly every pair."""
     assert_same(ANALYZERS[name], PIECES, ["ab" + one + "cd" for one in PIECES])
-    others = PIECES[list(ANALYZERS).index(name) :: 97 if INTERPRETED else 31]
+    others = [] if INTERPRETED else PIECES[list(ANALYZERS).index(name) :: 31]
     assert_same(ANALYZERS[name], [one + other for one in PIECES for other in others])
 
 
