@@ -42,7 +42,7 @@ ABOVE := cli evaluation operating project readers storage/test_remote.py analysi
 # The tests that reach every line of the kernels; the rest is measured as it is compiled.
 KERNELS := kernels scoring search filters analysis/test_scanner.py analysis/test_words.py concurrency/test_gil.py \
 	index/test_building.py index/test_merging.py
-COVER := --cov=bm25rag --cov-report= --cov-fail-under=0
+COVER := --cov-report= --cov-fail-under=0
 # Every process would compile all modules anew, and pytest those of its plugins.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -70,7 +70,7 @@ test: $(STAMP)  ## Run the tests (under three minutes).
 
 # --- the whole check ----------------------------------------------------------------
 
-check: lint test-all test-interpreted coverage test-plain test-lowest rest distributed  ## Lint, types, all tests in all modes, the wheel, the adapters, a cluster.
+check: lint test-all test-interpreted test-plain test-lowest rest  ## Lint, types, all tests in all modes, the wheel, the adapters, a cluster.
 	@echo "make check: everything passed"
 
 lint: $(STAMP)  ## Check style, formatting, that imports point downward, and the workflows.
@@ -89,10 +89,10 @@ types: $(STAMP)  ## Check types, strictly.
 	$(PY) -m mypy --config-file benchmarks/mypy.ini benchmarks
 
 test-all: $(STAMP)  ## Run all tests, the slow ones too.
-	$(PY) $(PARALLEL) $(COVER)
+	$(PY) $(PARALLEL) --cov=bm25rag $(COVER)
 
 test-interpreted: $(STAMP)  ## Run the tests of the kernels with these interpreted.
-	BM25RAG_KERNELS=interpreted $(PY) $(PARALLEL) $(QUICK_PROFILE) $(COVER) --cov-append $(KERNELS:%=tests/%) --ignore=tests/scoring/test_peers.py
+	BM25RAG_KERNELS=interpreted $(PY) $(PARALLEL) $(QUICK_PROFILE) --cov=bm25rag/kernels $(COVER) --cov-append $(KERNELS:%=tests/%) --ignore=tests/scoring/test_peers.py
 
 coverage: $(STAMP)  ## Report what the two runs before have covered together.
 	$(PY) -m coverage report
@@ -101,7 +101,7 @@ test-plain: $(STAMP)  ## Run the tests with NumPy alone.
 	BM25RAG_KERNELS=numpy $(PY) $(PARALLEL) $(REPEATED) $(ABOVE:%=--ignore=tests/%)
 
 test-lowest: .venv-lowest/.installed  ## Run the tests with the lowest versions that are claimed.
-	.venv-lowest/$(BIN)/python $(PARALLEL) $(REPEATED) $(BELOW:%=--ignore=tests/%)
+	.venv-lowest/$(BIN)/python $(PARALLEL) $(REPEATED) -m "not slow and not twin" $(BELOW:%=--ignore=tests/%)
 
 wheel: $(STAMP)  ## Build sdist and wheel; try the wheel alone in a new environment; compile one for arm64.
 	$(PY) tools/check_wheel.py
@@ -115,14 +115,15 @@ dist: $(STAMP)  ## Build all four distributions for a package index, into dist/.
 # What uses one core is done two at a time; what it says is shown when it has ended.
 TWO_AT_ONCE = @$(MAKE) --no-print-directory -j2 $(if $(findstring output-sync,$(.FEATURES)),-O) AT_ONCE=1
 ADAPTER_CHECKS := $(foreach check,types lowest together,$(ADAPTERS:%=$(check)-%))
-# Their environments are made beside the checks, too, but for the one that has the checkout: compiled
+# Their environments are made beside the checks, too, but for those that have the checkout: compiled
 # modules are not to be written where others run them.
 BEFORE_ADAPTERS := $(WHEELS)/.built .venv-together/.installed
 adapters: $(BEFORE_ADAPTERS)  ## Check each adapter: its types, its wheel alone, its lowest versions, and all in one environment.
 	$(TWO_AT_ONCE) $(ADAPTER_CHECKS)
 
-rest: $(BEFORE_ADAPTERS)
-	$(TWO_AT_ONCE) types wheel $(ADAPTER_CHECKS)
+# The longest first: a cluster is mostly waited for.
+rest: $(BEFORE_ADAPTERS) .venv-distributed/.installed
+	$(TWO_AT_ONCE) distributed types wheel coverage $(ADAPTER_CHECKS)
 
 # The wheel where nothing else is, at the newest versions: it is imported, and its types are checked. Not
 # from the root, where the core's sources would hide what is installed.

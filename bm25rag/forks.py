@@ -41,6 +41,7 @@ LAZY_MODULES = (
     "bm25rag.merging.merge",
     "bm25rag.merging.policy",
     "bm25rag.metadata.field_builder",
+    "bm25rag.new_segments",
     "bm25rag.search.analyzed_parts",
     "bm25rag.search.correction",
     "bm25rag.search.expansion",

@@ -180,11 +180,11 @@ class Grep:
         text, at = b"\n".join([piece.text for piece in block]), 0
         begins = list(accumulate((len(piece.text) + 1 for piece in block), initial=0))
         known, number = -1, 0  # the last piece that had a match, and of which line
-        while at <= len(text) and (found := self.engine.search(text, at)):
-            first = found.start()
+        while at <= len(text) and (match := self.engine.search(text, at)):
+            first = match.start()
             index = bisect_right(begins, first) - 1
             piece, begin = block[index], text.rfind(b"\n", 0, first) + 1
-            stop = text.find(b"\n", found.end())
+            stop = text.find(b"\n", match.end())
             stop = len(text) if stop < 0 else stop
             if index != known:
                 known, number, at = index, piece.line, begins[index]
@@ -204,7 +204,7 @@ class Grep:
             rows = base + view.ranks(chosen)
             for first in range(int(np.searchsorted(rows, row)), len(chosen), _TOGETHER):
                 together = chosen[first : first + _TOGETHER].tolist()
-                found = zip(
+                texts = zip(
                     rows[first : first + _TOGETHER].tolist(),
                     together,
                     view.segment.texts.views(together),
@@ -212,7 +212,7 @@ class Grep:
                 )
                 pieces = [
                     _Piece(number, (segment, place), *part)
-                    for number, place, text in found
+                    for number, place, text in texts
                     if text is not None
                     for part in self._parts(text)
                 ]

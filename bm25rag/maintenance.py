@@ -78,9 +78,10 @@ def list_commits(path: str | PathLike[str]) -> list[Commit]:
         return reader(folder, name=name)
 
     last = read(None)
-    found = [one for one in read_kept(folder, read)[0].values() if one.commit < last.commit]
+    earlier = [one for one in read_kept(folder, read)[0].values() if one.commit < last.commit]
     return [
-        Commit(one.commit_id, datetime.fromisoformat(iso_time(one.time))) for one in [*found, last]
+        Commit(one.commit_id, datetime.fromisoformat(iso_time(one.time)))
+        for one in [*earlier, last]
     ]
 
 

@@ -54,17 +54,17 @@ def sample_metadata(
     masks = [view.living for view in views]
     if parsed is not None:
         masks = [allowed.mask for allowed in masks_of(views, parsed)]
-    found: list[dict[str, Any]] = []
+    samples: list[dict[str, Any]] = []
     try:
         for view, mask in zip(views, masks, strict=True):
             chosen = [np.empty(0, np.int64)]
             for fields, numbers, counts in _sources(view, mask):
                 chosen += [numbers[some] for some in _choose(fields, counts, showing, key)]
             stored = view.metadata_of(np.unique(np.concatenate(chosen)).tolist())
-            found += decode_each(stored)
+            samples += decode_each(stored)
     except KeyError:  # a field was not kept, see MAX_FIELDS
         return [document.metadata for document in index.get(index.ids(parsed))]
-    return found
+    return samples
 
 
 def _sources(view: SegmentView, mask: Bool | None) -> Iterator[tuple[Fields, Int64, Bool]]:

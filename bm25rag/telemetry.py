@@ -178,14 +178,14 @@ def _traced(
         before = None if index is None else index.commit_id
         with _span(attributes, instruments) as span:
             with _timing(span, attributes, instruments):
-                found = method(self, *arguments, **options)
+                answer = method(self, *arguments, **options)
             if span.is_recording():
                 after = None if index is None else index.commit_id
                 if before is not None and before == after:  # or another thread has refreshed
                     span.set_attribute("bm25rag.commit_id", before)
-                span.set_attributes(_asked(given, instruments.texts) | _found(found, instruments))
-            instruments.count.add(_count(found), attributes)
-        return found
+                span.set_attributes(_asked(given, instruments.texts) | _found(answer, instruments))
+            instruments.count.add(_count(answer), attributes)
+        return answer
 
     return search
 
@@ -232,13 +232,13 @@ def _asked(given: Mapping[str, Any], texts: bool) -> dict[str, Any]:
     return asked
 
 
-def _found(found: Any, instruments: _Instruments) -> dict[str, Any]:
+def _found(answer: Any, instruments: _Instruments) -> dict[str, Any]:
     """Return what was found."""
-    shown: dict[str, Any] = {"bm25rag.hits": _count(found)}
-    if isinstance(found, BatchResult):
-        shown["bm25rag.queries"] = len(found.counts)
+    shown: dict[str, Any] = {"bm25rag.hits": _count(answer)}
+    if isinstance(answer, BatchResult):
+        shown["bm25rag.queries"] = len(answer.counts)
     if instruments.ids:
-        lists = found.hits() if isinstance(found, BatchResult) else [found]
+        lists = answer.hits() if isinstance(answer, BatchResult) else [answer]
         documents = [
             {"id": hit.id, "score": hit.score} | ({"query": number} if len(lists) > 1 else {})
             for number, hits in enumerate(lists)
@@ -248,8 +248,8 @@ def _found(found: Any, instruments: _Instruments) -> dict[str, Any]:
     return shown
 
 
-def _count(found: Any) -> int:
-    return int(found.counts.sum()) if isinstance(found, BatchResult) else len(found)
+def _count(answer: Any) -> int:
+    return int(answer.counts.sum()) if isinstance(answer, BatchResult) else len(answer)
 
 
 def _index_of(vectors: Vectors) -> BM25Index | None:

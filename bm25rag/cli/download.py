@@ -46,10 +46,10 @@ def download_command(name: str, folder: Path, url: str, max_size: str | None) ->
     """
     there = (folder / name).exists()
     with usage_errors():
-        most = None if max_size is None else check_size("--max-size", max_size)
+        largest = None if max_size is None else check_size("--max-size", max_size)
     part = folder / f"{name}.zip.part"
     try:
-        made = download(name, folder, url=url, progress=shows_progress(), max_size=most)
+        made = download(name, folder, url=url, progress=shows_progress(), max_size=largest)
     except KeyboardInterrupt:
         if part.exists():
             write_message(f"{one_line(part)} is kept; the same command goes on.")

@@ -161,8 +161,8 @@ def write_json(stream: IO[str], answers: Answers) -> None:
     """Write one JSON object per query, with the list of its hits."""
     for number, (query, hits) in enumerate(answers.pairs()):
         groups = {} if answers.groups is None else {"groups": int(answers.groups[number])}
-        found = [*_json_hits(hits, answers)]
-        answer = {"query_id": query.id, "query": query.text, **groups, "hits": found}
+        shown = [*_json_hits(hits, answers)]
+        answer = {"query_id": query.id, "query": query.text, **groups, "hits": shown}
         stream.write(to_json(answer) + "\n")
 
 

@@ -77,9 +77,9 @@ class Column:
         """Return some strings, which are UTF-8, as text; raise as ``get``."""
         try:
             if self._nulls is None and self.strings is not None:
-                found = backend.current().decode(self.strings, numbers)
-                if found is not None:
-                    return cast("list[str | None]", found)
+                decoded = backend.current().decode(self.strings, numbers)
+                if decoded is not None:
+                    return cast("list[str | None]", decoded)
             views = self.views(numbers)
             return [None if one is None else str(one, "utf-8", "surrogatepass") for one in views]
         except UnicodeDecodeError as error:
@@ -119,10 +119,10 @@ class Column:
         """Return the offsets of consecutive strings, and the buffer; raise as ``get``."""
         return self._starts[first : last + 1], self._bytes
 
-    def spans(self, most: int) -> Iterator[tuple[int, int]]:
+    def spans(self, limit: int) -> Iterator[tuple[int, int]]:
         """Cut the column into spans of at most so many strings, for ``between``."""
-        for first in range(0, self.count, most):
-            yield first, min(first + most, self.count)
+        for first in range(0, self.count, limit):
+            yield first, min(first + limit, self.count)
 
     def between(self, first: int, last: int) -> Column:
         """Return the column of consecutive strings; raise as ``get``."""

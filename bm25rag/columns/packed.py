@@ -55,9 +55,9 @@ class PackedColumn(Column):
             return [*views]
         return [None if nulls[at] else view for at, view in zip(numbers, views, strict=True)]
 
-    def spans(self, most: int) -> Iterator[tuple[int, int]]:
+    def spans(self, limit: int) -> Iterator[tuple[int, int]]:
         """Cut the column into spans, for ``between``, which copies: long strings are few."""
-        for first, last in super().spans(most):
+        for first, last in super().spans(limit):
             for start, stop in chunks(self.offsets[first : last + 1].astype(np.int64)):
                 yield first + start, first + stop
 
@@ -77,10 +77,10 @@ class PackedColumn(Column):
             yield from self.between(*span)
 
     def _unpack(self, starts: Int64, stops: Int64) -> tuple[UInt8, Int64]:
-        found = backend.current().unpack(self.pieces, self.numbers, starts, stops)
-        if found is None:
+        unpacked = backend.current().unpack(self.pieces, self.numbers, starts, stops)
+        if unpacked is None:
             raise self._reject("names pieces that are not there")
-        return found
+        return unpacked
 
     def _reject(self, problem: str) -> CorruptIndexError:
         return CorruptIndexError(f"a text {problem}")

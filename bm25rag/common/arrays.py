@@ -25,6 +25,6 @@ Bool: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 def narrowed(values: Unsigned, *types: type[np.unsignedinteger[Any]]) -> Unsigned:
     """Return values in the first of some types, the last of them their own, that holds them."""
-    most = int(values.max(initial=0))
-    fitting = next(one for one in types if most <= np.iinfo(one).max)
+    largest = int(values.max(initial=0))
+    fitting = next(one for one in types if largest <= np.iinfo(one).max)
     return values.astype(fitting)

@@ -49,13 +49,13 @@ _SHOWN.maxstring = _SHOWN.maxother = _SHOWN.maxlong = 100
 def suggest(name: str, known: Iterable[str]) -> str:
     """Return which of some known names an unknown one may stand for, to go into a message."""
     listed, key = list(known), _bare(name)
-    found = [one for one in (*_OPERATORS.get(key, ()), _LOGICAL.get(key, "")) if one in listed]
-    if not found:
+    meant = [one for one in (*_OPERATORS.get(key, ()), _LOGICAL.get(key, "")) if one in listed]
+    if not meant:
         from difflib import get_close_matches
 
         spelled = {one.lower(): one for one in listed}
-        found = [spelled[one] for one in get_close_matches(name.lower(), spelled, 1, 0.7)]
-    return f", did you mean {' or '.join(found)}?" if found else ""
+        meant = [spelled[one] for one in get_close_matches(name.lower(), spelled, 1, 0.7)]
+    return f", did you mean {' or '.join(meant)}?" if meant else ""
 
 
 def mistaken(path: tuple[str, ...], value: Any) -> tuple[tuple[str, ...], str] | None:
@@ -126,8 +126,8 @@ def _within(
         if bare in _LOGICAL and isinstance(item, dict | list | tuple):
             return below, _shown({_LOGICAL[bare]: [{".".join(path): "..."}, "..."]})
         nested = isinstance(item, dict) and levels > 1
-        if nested and (found := _within(below, item, levels - 1)) is not None:
-            return found
+        if nested and (inner := _within(below, item, levels - 1)) is not None:
+            return inner
     return None
 
 

@@ -144,7 +144,7 @@ class LiveIndex:
 
     def add(self, documents: Source, on_duplicate: str, threads: int | None) -> list[str]:
         """Add documents, all or none; return the ids written. See ``BM25Index.add``."""
-        from bm25rag.additions import analyse_documents
+        from bm25rag.new_segments import analyse_documents
 
         check_choice("on_duplicate", on_duplicate, get_args(OnDuplicate))
         if threads is None:

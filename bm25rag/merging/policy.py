@@ -33,13 +33,13 @@ class Group(NamedTuple):
 
 
 def plan(
-    views: Sequence[SegmentView], most: float = math.inf, held: Collection[Segment] = ()
+    views: Sequence[SegmentView], limit: float = math.inf, held: Collection[Segment] = ()
 ) -> list[Group]:
     """Return which consecutive segments to merge; empty ones are left out.
 
     A segment is merged with those behind it if it is at most twice as large as all of them
     together. So without a limit, N documents make at most log3(N) segments, and a document is
-    copied O(log N) times. With ``most``, the bytes of a merge, as a sixteenth of the index, there
+    copied O(log N) times. With ``limit``, the bytes of a merge, as a sixteenth of the index, there
     are at most 32 segments more. Segments that are ``held`` are being merged elsewhere, and left
     alone.
     """
@@ -50,10 +50,10 @@ def plan(
         if free and not view.count:
             continue
         last = groups[-1] if groups and groups[-1].views[0].segment not in held else None
-        if last and free and view.size <= 2 * behind and view.size + last.size <= most:
+        if last and free and view.size <= 2 * behind and view.size + last.size <= limit:
             groups[-1] = Group([view, *last.views], view.size + last.size, True)
         else:
-            groups.append(Group([view], view.size, free and _is_worn(view) and view.size <= most))
+            groups.append(Group([view], view.size, free and _is_worn(view) and view.size <= limit))
         behind += view.size
     return groups[::-1]
 
@@ -65,10 +65,10 @@ def _is_worn(view: SegmentView) -> bool:
 
 def tidy(views: Sequence[SegmentView], held: Collection[Segment]) -> list[SegmentView]:
     """Merge as much as one write may."""
-    most = max(LEAST, sum(view.size for view in views) // SHARE)
+    limit = max(LEAST, sum(view.size for view in views) // SHARE)
     return [
         SegmentView(merge_segments(group.views)) if group.due else group.views[0]
-        for group in plan(views, most, held)
+        for group in plan(views, limit, held)
     ]
 
 

@@ -139,8 +139,8 @@ def _find(field: Field, kind: int, keys: list[Any]) -> Int64:
         numbers = field.numbers_of(kind)
         wanted = np.array(keys, numbers.dtype)
         positions = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
-        found: Int64 = positions[numbers[positions] == wanted]
-        return found
+        known: Int64 = positions[numbers[positions] == wanted]
+        return known
     return find_strings(field.strings_of(kind), keys)
 
 
@@ -149,13 +149,13 @@ def find_strings(strings: StringRange, keys: list[bytes]) -> Int64:
     # Reading a string costs most, so a sample is read once, and narrows each key's search.
     step = max(1, len(strings) // len(keys))
     sample = [strings[position] for position in range(0, len(strings), step)]
-    found = []
+    positions = []
     for key in keys:
         end = bisect_right(sample, key) * step
         position = bisect_left(strings, key, max(0, end - step), min(end, len(strings)))
         if position < len(strings) and strings[position] == key:
-            found.append(position)
-    return np.array(found, np.int64)
+            positions.append(position)
+    return np.array(positions, np.int64)
 
 
 def _mark_range(field: Field, passing: Bool, comparison: Comparison) -> None:
@@ -367,8 +367,8 @@ def _with_each(
         for bit, member in enumerate(members):
             bits[_passing_values(elements, Equals(member))] |= np.uint64(1 << bit)
         starts, sizes = _groups(documents)
-        found = np.bitwise_or.reduceat(bits.take(codes), starts)
-        kept = np.repeat(found == np.uint64((1 << len(members)) - 1), sizes)
+        matched = np.bitwise_or.reduceat(bits.take(codes), starts)
+        kept = np.repeat(matched == np.uint64((1 << len(members)) - 1), sizes)
         documents, codes = documents[kept], codes[kept]
     return documents
 

@@ -54,8 +54,8 @@ def merge_fields(sources: Sequence[Source], merged: Assembler, ordered: bool = T
     """
     kept, merged.complete = _kept_paths(sources)
     for path in kept:
-        found = [(source, source.fields.find(path)) for source in sources]
-        pieces = [_Piece(source, field) for source, field in found if field is not None]
+        fields = [(source, source.fields.find(path)) for source in sources]
+        pieces = [_Piece(source, field) for source, field in fields if field is not None]
         counts: list[int] = []
         for kind in range(KINDS):
             runs = [run for piece in pieces if len(run := _Run(piece, kind))]
@@ -73,8 +73,8 @@ def _kept_paths(sources: Sequence[Source]) -> tuple[list[Path], bool]:
     known = {p for p in paths if all(one.complete or one.get(p) is not None for one in each)}
     sizes: dict[Path, int] = {}
     for path in known:
-        found = ((source, source.fields.find(path)) for source in sources)
-        sizes[path] = sum(_Piece(source, one).size for source, one in found if one is not None)
+        fields = ((source, source.fields.find(path)) for source in sources)
+        sizes[path] = sum(_Piece(source, one).size for source, one in fields if one is not None)
     left = [path for path in known if sizes[path]]
     kept = sorted(left, key=lambda path: (-sizes[path], repr(path)))[:MAX_FIELDS]
     complete = len(kept) == len(left) and known == paths and all(one.complete for one in each)

@@ -117,9 +117,9 @@ def decoded_lines(path: Path, tolerance: Tolerance = STRICT) -> Iterator[str | V
 
 def _raw_lines(stream: IO[bytes], path: Path) -> Iterator[bytes | ValueError]:
     """Yield each line, or that it is too large; no more of such a line is held."""
-    most = size_limit()
-    for number, line in enumerate(iter(partial(stream.readline, most + 1), b""), start=1):
-        if len(line) <= most:
+    limit = size_limit()
+    for number, line in enumerate(iter(partial(stream.readline, limit + 1), b""), start=1):
+        if len(line) <= limit:
             yield line
             continue
         yield too_large(path, number, "line")

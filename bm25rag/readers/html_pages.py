@@ -94,11 +94,11 @@ def _declared(raw: bytes) -> str | None:
     """Return the encoding that the head of a page declares, in small letters."""
     end = min(max(_LEAST_HEAD, len(raw) // 20), _MOST_HEAD)
     head = raw[:end].decode("latin-1")
-    found = _XML_ENCODING.match(head)
+    declaration = _XML_ENCODING.match(head)
     tags = (tag for tag in tokens(head) if isinstance(tag, Tag) and tag.name == "meta")
-    while found is None and (tag := next(tags, None)) is not None:
-        found = _CHARSET.search(tag.attributes)
-    return found[1].lower() if found is not None else None
+    while declaration is None and (tag := next(tags, None)) is not None:
+        declaration = _CHARSET.search(tag.attributes)
+    return declaration[1].lower() if declaration is not None else None
 
 
 def _blocks(page: str) -> Iterator[Block]:

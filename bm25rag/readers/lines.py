@@ -149,9 +149,9 @@ def raw_content(path: Path) -> bytes:
         return read_whole(stream, path, _largest)
 
 
-def read_whole(stream: IO[bytes], path: Path, most: int) -> bytes:
-    """Return the rest of a file, of so many bytes at the most."""
-    raw = stream.read(most + 1)
-    if len(raw) > most:
+def read_whole(stream: IO[bytes], path: Path, limit: int) -> bytes:
+    """Return the rest of a file, of at most ``limit`` bytes."""
+    raw = stream.read(limit + 1)
+    if len(raw) > limit:
         raise too_large(path, None, "file, which is read whole,")
     return raw

@@ -34,8 +34,8 @@ def _cells(notebook: Any) -> list[Any] | None:
     # Before format 4 they were on sheets.
     sheets = notebook.get("worksheets")
     if isinstance(sheets, list):
-        found = [sheet.get("cells") for sheet in sheets if isinstance(sheet, Mapping)]
-        return [cell for cells in found if isinstance(cells, list) for cell in cells]
+        lists = [sheet.get("cells") for sheet in sheets if isinstance(sheet, Mapping)]
+        return [cell for cells in lists if isinstance(cells, list) for cell in cells]
     cells = notebook.get("cells")
     return cells if isinstance(cells, list) else None
 

@@ -106,8 +106,8 @@ class _Paragraphs:
             self._is_text = True
         elif local == "pStyle":
             style = next((value for key, value in attributes.items() if key.endswith("}val")), "")
-            found = _HEADING.fullmatch(style)
-            self._level = int(found[1] or 1) if found else 0
+            heading = _HEADING.fullmatch(style)
+            self._level = int(heading[1] or 1) if heading else 0
         elif local in _BREAKS:
             self._texts.append(_BREAKS[local])
 

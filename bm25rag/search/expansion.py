@@ -108,8 +108,8 @@ def _fill(postings: Postings, tf: UInt32 | Float64, vectors: dict[int, dict[str,
     numbers = np.arange(len(postings.terms), dtype=np.uint32)
     for run in postings.runs(numbers, LivingPostings(is_wanted)):
         terms, tfs = np.repeat(run.terms, run.sizes), tf[run.tf]
-        found = zip(terms.tolist(), run.documents.tolist(), tfs.tolist(), strict=True)
-        for term, document, count in found:
+        counted = zip(terms.tolist(), run.documents.tolist(), tfs.tolist(), strict=True)
+        for term, document, count in counted:
             vectors[ascending[document]][text_of(postings.terms.column[term])] = count
 
 

@@ -168,12 +168,12 @@ class _Within:
         scanner = borrow(analyzer) if len(texts) > 1 else None
         if scanner is None:
             words = [analyzer.whole_words(text) for text in texts]
-            found = fit(len(texts_of), owners, fields, lambda one: [*map(one.found_in, words)])
+            have = fit(len(texts_of), owners, fields, lambda one: [*map(one.found_in, words)])
         else:
             scanned = scanner.scan(texts)
-            found = fit(len(texts_of), owners, fields, lambda one: one.found_in_each(scanned))
+            have = fit(len(texts_of), owners, fields, lambda one: one.found_in_each(scanned))
             give_back(analyzer, scanner)  # after an error it is not used again
-        result: list[bool] = found.tolist()
+        result: list[bool] = have.tolist()
         return result
 
 
@@ -339,12 +339,12 @@ def _narrowed(
                 passing[lists.with_all(part)] = False
             mask = Allowed(passing)
         if required:
-            found = np.empty(0, np.int64)
+            documents = np.empty(0, np.int64)
             if min(number for number, _ in required) >= 0:
-                found = lists.with_all(required)
+                documents = lists.with_all(required)
             if mask is not None:
-                found = found[mask.mask[found]]
-            mask = Allowed.of_numbers(found.astype(np.uint32), size)
+                documents = documents[mask.mask[documents]]
+            mask = Allowed.of_numbers(documents.astype(np.uint32), size)
         narrowed.append(mask)
     return narrowed
 
@@ -363,12 +363,12 @@ class _Lists:
         rarest, *others = sorted(terms, key=lambda term: counts[term[0]])
         blocks = [np.empty(0, np.int64)]
         for block, first in enumerate(self._postings.doc_blocks.firsts.tolist()):
-            found = self._in_block(rarest, block)
+            documents = self._in_block(rarest, block)
             for term in others:
-                if not len(found):
+                if not len(documents):
                     break
-                found = found[_are_in(found, self._in_block(term, block), size)]
-            blocks.append(found.astype(np.int64) + first)
+                documents = documents[_are_in(documents, self._in_block(term, block), size)]
+            blocks.append(documents.astype(np.int64) + first)
         return np.concatenate(blocks)
 
     def _in_block(self, term: tuple[int, str | None], block: int) -> UInt16:
@@ -399,12 +399,12 @@ def _codes_in(postings: Postings, field: str | None, parameters: Parameters) -> 
     return present[postings.code_tf]
 
 
-def _are_in(found: UInt16, others: UInt16, size: int) -> Bool:
+def _are_in(numbers: UInt16, others: UInt16, size: int) -> Bool:
     """Say which of some documents are among others of the same block; both ascend."""
-    if len(others) > _RARE * len(found):
-        places = np.searchsorted(others, found)
+    if len(others) > _RARE * len(numbers):
+        places = np.searchsorted(others, numbers)
         places[places == len(others)] = 0
-        return np.equal(others[places], found)
+        return np.equal(others[places], numbers)
     present = np.zeros(size, np.bool_)
     present[others] = True
-    return present[found]
+    return present[numbers]

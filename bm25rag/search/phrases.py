@@ -46,16 +46,16 @@ class WordsInText:
 
     def found_in_each(self, scanned: ScannedWords) -> Bool:
         """Say whether each of some texts has them."""
-        found = np.zeros(len(scanned.ends), np.bool_)
+        have = np.zeros(len(scanned.ends), np.bool_)
         if self.in_a_row:
             places, words = scanned.places(self.words[0]), scanned.words
             for distance, word in enumerate(self.words[1:], 1):
                 places = places[: np.searchsorted(places, len(words) - distance)]
                 places = places[scanned.are(words[places + distance], word)]
             texts = scanned.texts_at(places)
-            found[texts[texts == scanned.texts_at(places + len(self.words) - 1)]] = True
-            return found
-        counts = np.zeros(len(found), np.int64)
+            have[texts[texts == scanned.texts_at(places + len(self.words) - 1)]] = True
+            return have
+        counts = np.zeros(len(have), np.int64)
         for word in self.words:
             counts[np.unique(scanned.texts_at(scanned.places(word)))] += 1
         return np.equal(counts, len(self.words))

@@ -238,8 +238,8 @@ class Groups:
     def _numbered(self, view: SegmentView, numbers: Int64) -> Int64:
         if self._path is None:
             texts = view.segment.texts.texts(numbers.tolist())
-            found = (-1 if text is None else self._number(text, text) for text in texts)
-            return np.fromiter(found, np.int64, len(numbers))
+            groups = (-1 if text is None else self._number(text, text) for text in texts)
+            return np.fromiter(groups, np.int64, len(numbers))
         places, values = PathValues(view, self._path).distinct(numbers)
         keys = [(group_key(value), value) for value in values]
         known = [-1 if key is None else self._number(key, value) for key, value in keys]

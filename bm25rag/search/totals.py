@@ -80,12 +80,12 @@ class Totals:
         """Return the documents that have a term of the query."""
         cache, numbers = self._snapshot.term_numbers(self._terms)
         known = sorted({number for number in numbers if number >= 0})
-        found = []
+        matching = []
         for view, mask, starts in zip(
             self._snapshot.views, finder.masks, cache.starts, strict=True
         ):
             has = np.zeros(len(view.segment), np.bool_)
             for number in known:
                 has[view.segment.postings.documents_of(starts[number])] = True
-            found.append(Allowed(has if mask is None else has & mask.mask))
-        return found
+            matching.append(Allowed(has if mask is None else has & mask.mask))
+        return matching

@@ -55,7 +55,7 @@ class Spelling:
         codes = _codes(word)
         signature = np.bitwise_or.reduce(_bits(codes))
         head, tail = codes[0] & _LOW, codes[-1] & _LOW
-        found: list[str] = []
+        similar: list[str] = []
         for length in range(len(codes) - distance, len(codes) + distance + 1):
             first, last = self._edges[length : length + 2]
             different = self._signatures[first:last] ^ signature
@@ -68,8 +68,10 @@ class Spelling:
             if alike:
                 names = [name or "" for name in self._column.texts(alike)]
                 edits = _edits(codes, _codes("".join(names)).reshape(-1, length))
-                found += [name for name, near in zip(names, edits <= distance, strict=True) if near]
-        return found
+                similar += [
+                    name for name, near in zip(names, edits <= distance, strict=True) if near
+                ]
+        return similar
 
 
 def _read(column: Column, first: int, last: int) -> tuple[Int64, UInt64, UInt32]:

@@ -189,12 +189,12 @@ class ShardedReader(FolderReader):
 def check_statistics(folder: str, sharded: ShardedManifest, shards: Sequence[Shard]) -> None:
     """Check that stored statistics are those of the shards; raise ``CorruptIndexError``."""
     parameters = parse_settings(folder, sharded.settings).parameters
-    found = merge_statistics([LocalStatistics(shard.views, parameters) for shard in shards])
+    merged = merge_statistics([LocalStatistics(shard.views, parameters) for shard in shards])
     stored = read_statistics(
-        commit_folder(folder, sharded.commit), sharded.file, True, found.documents, found.tokens
+        commit_folder(folder, sharded.commit), sharded.file, True, merged.documents, merged.tokens
     )
     stored.terms.check_all()
-    if not sharded.statistics == statistics_id(found) == statistics_id(stored):
+    if not sharded.statistics == statistics_id(merged) == statistics_id(stored):
         raise CorruptIndexError(
             f"{os.path.join(commit_folder(folder, sharded.commit), STATISTICS)}: does not agree "
             "with the shards; restore the folder from a copy"

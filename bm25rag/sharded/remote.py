@@ -81,13 +81,13 @@ class ShardedMirror(Mirror):
         return super()._fetch_file(name, record)
 
     def _is_others(self, name: str) -> bool:
-        found = _FILE.fullmatch(name)
-        if self._only is None or found is None:
+        file = _FILE.fullmatch(name)
+        if self._only is None or file is None:
             return False
-        if found["shard"] is not None:
-            return found["shard"] != _shard(self._only)
+        if file["shard"] is not None:
+            return file["shard"] != _shard(self._only)
         # The statistics are for all shards of a commit that are here.
-        folder = os.path.join(self.folder, found["commit"])
+        folder = os.path.join(self.folder, file["commit"])
         return any(name != STATISTICS for name in os.listdir(folder))
 
 

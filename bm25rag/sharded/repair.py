@@ -25,9 +25,9 @@ def repair_sharded(folder: str, dry_run: bool) -> list[Damage]:
         sharded = read_sharded(folder, writing=True)
         shards, damages = [], []
         for number in range(len(sharded.shards)):
-            shard, found = _sift_shard(folder, sharded, number)
+            shard, own = _sift_shard(folder, sharded, number)
             shards.append(shard)
-            damages += found
+            damages += own
         if not damages:
             damages = _check_statistics(folder, sharded, shards)
         if damages and held is not None:

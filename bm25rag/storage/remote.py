@@ -125,13 +125,13 @@ class RemoteStore:
                 mode = "create" if new else "overwrite"
                 _call(files, "pipe_file", f"{path}/{name}", data, mode=mode)
             except Exception as error:
-                found = None
+                there = None
                 with suppress(RemoteError):
-                    found = self.read(name)
-                if found == data:  # the answer was lost, not the request
+                    there = self.read(name)
+                if there == data:  # the answer was lost, not the request
                     return
                 # Stores have different words for a file that is there.
-                if isinstance(error, FileExistsError) or (new and found is not None):
+                if isinstance(error, FileExistsError) or (new and there is not None):
                     raise FileExistsError(f"{self.url} holds an index") from error
                 if isinstance(error, FileNotFoundError):
                     raise self._failure(f"write {name}", error) from error

@@ -87,7 +87,7 @@ def test_decreasing_batches_are_merged_too() -> None:
 
 def test_small_segments_before_a_large_one_are_merged_among_themselves() -> None:
     views = [Pretended(size) for size in (90, 8, 4, 2, 1, 90)]
-    assert sizes(plan(views, most=50)) == [[90], [8, 4, 2, 1], [90]]
+    assert sizes(plan(views, limit=50)) == [[90], [8, 4, 2, 1], [90]]
 
 
 def test_a_segment_that_is_merged_elsewhere_is_left_alone_and_its_neighbours_too() -> None:
@@ -111,7 +111,7 @@ def test_a_segment_is_written_anew_when_most_of_it_is_deleted_or_changed(
     view: Pretended, due: bool
 ) -> None:
     assert [group.due for group in plan([view])] == [due]
-    assert [group.due for group in plan([view], most=8)] == [False]
+    assert [group.due for group in plan([view], limit=8)] == [False]
     assert [group.due for group in plan([view], held={view.segment})] == [False]
 
 

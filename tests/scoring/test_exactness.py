@@ -53,7 +53,7 @@ def test_scores_and_ranking_are_the_references(
     texts=[["a"]],
     query=["a"],
 )
-@settings(max_examples=1500)
+@settings(max_examples=500)
 def test_scores_and_ranking_are_the_references_at_length(
     chosen: dict[str, Any], texts: list[list[str]], query: list[str]
 ) -> None:
@@ -204,7 +204,7 @@ def test_any_history_gives_the_scores_of_an_index_built_afresh(
 
 @pytest.mark.slow
 @given(chosen=parameters(), steps=travelled_histories, query=queries)
-@settings(max_examples=600)
+@settings(max_examples=200)
 def test_histories_with_copies_pickles_and_folders_between_at_length(
     chosen: dict[str, Any], steps: list[Step], query: list[str]
 ) -> None:

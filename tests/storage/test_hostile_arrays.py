@@ -138,10 +138,12 @@ def arrays_of_an_index(fields: bool = False) -> dict[str, np.ndarray]:
     + [(name, True) for name in sorted(arrays_of_an_index(True)) if OF_FIELDS.match(name)],
 )
 def test_a_forged_array_is_refused_or_harmless(
-    name: str, fields: bool, tmp_path: Path, forge: Callable[..., None]
+    name: str, fields: bool, backend: str, tmp_path: Path, forge: Callable[..., None]
 ) -> None:
-    good = arrays_of_an_index(fields)[name]
-    for what, values in forgeries(good):
+    """With NumPy, which cannot read beyond an array, a third of the changes, others for each."""
+    first = sorted(arrays_of_an_index(fields)).index(name) % 3
+    some = slice(first, None, 3) if backend == "numpy" else slice(None)
+    for what, values in [*forgeries(arrays_of_an_index(fields)[name])][some]:
         if values.dtype.str[1:] not in ("u1", "u2", "u4", "u8", "b1"):
             continue  # a header cannot name it; see the test of headers
         folder = tmp_path / "index"

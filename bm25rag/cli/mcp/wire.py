@@ -108,8 +108,8 @@ class _Reader(threading.Thread):
         """Read to the end."""
         with suppress(RuntimeError):  # the server has ended before the stream
             while (line := _read_line(self._stream)).content:
-                most = _MOST_SHORT if len(line.content) <= _SHORT else _MOST_LONG
-                while self._lines.qsize() >= most:
+                limit = _MOST_SHORT if len(line.content) <= _SHORT else _MOST_LONG
+                while self._lines.qsize() >= limit:
                     sleep(_TICK)
                 self._loop.call_soon_threadsafe(self._lines.put_nowait, line)
             self._loop.call_soon_threadsafe(self._lines.put_nowait, None)
@@ -157,20 +157,20 @@ def _id_in(text: str) -> str | int | None:
 
     One pass over the line, which may be nested as deep as it likes, or end anywhere.
     """
-    depth, found = 0, None
+    depth, id_match = 0, None
     for token in _TOKEN.finditer(text):
         if token[0] in "[{":
             depth += 1
         elif token[0] in "]}":
             depth -= 1
         elif depth == 1 and token[0] == '"id"' and (value := _VALUE.match(text, token.end())):
-            found = value
-    if found is None:
+            id_match = value
+    if id_match is None:
         return None
-    if found[2] is not None:
-        return int(found[2])
+    if id_match[2] is not None:
+        return int(id_match[2])
     try:
-        id_: str = json.loads(found[1])
+        id_: str = json.loads(id_match[1])
         id_.encode()
     except ValueError:  # it is not closed, or has a lone surrogate
         return None
