@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bm25rag.common.arrays import Int64, UInt16, UInt32, Unsigned
+from bm25rag.common.arrays import Int64, UInt16, UInt32, Unsigned, as_index
 
 # Documents of a block; tests set it small.
 DOC_BLOCK = 65_536
@@ -88,13 +88,13 @@ class DocBlocks:
         frequent = self.terms[rows].astype(np.int64) - first
         by_edges = np.zeros(len(counts), np.bool_)
         by_edges[frequent] = True
-        by_edges = np.repeat(by_edges, counts)
+        by_edges = np.repeat(by_edges, as_index(counts))
         result = np.empty(len(by_edges), np.uint32)
         start = self._first_high(first, indptr.data)
         result[~by_edges] = self.high[start : start + np.count_nonzero(~by_edges)]
         ends = np.column_stack((self.edges[rows], counts[frequent])).astype(np.int64)
         blocks = np.tile(np.arange(self.count, dtype=np.uint32), len(frequent))
-        result[by_edges] = np.repeat(blocks, np.diff(ends, axis=1, prepend=0).ravel())
+        result[by_edges] = np.repeat(blocks, as_index(np.diff(ends, axis=1, prepend=0).ravel()))
         return result
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from bm25rag.common.arrays import Bool, Int64
+from bm25rag.common.arrays import Bool, Int64, as_index
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels.records import Allowed
 from bm25rag.metadata.mask_cache import MaskCache
@@ -138,7 +138,7 @@ class SegmentView:
         if living is None:
             return postings.frequencies()
         starts = postings.indptr[:-1].astype(np.int64)
-        return np.add.reduceat(living[postings.all_documents()], starts, dtype=np.int64)
+        return np.add.reduceat(living[postings.all_documents()], as_index(starts), dtype=np.int64)
 
     def ranks(self, numbers: Int64) -> Int64:
         """Return the ranks of living documents among the living ones, by document number."""

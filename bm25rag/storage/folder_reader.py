@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bm25rag.analysis import PAPER, Analyzer, Tokenizer
 from bm25rag.analysis.settings import further_settings
-from bm25rag.analysis.stemming import snowball_version
+from bm25rag.analysis.snowball import snowball_version
 from bm25rag.common.clock import iso_time
 from bm25rag.errors import AnalyzerChangedWarning, TokenizerRequiredError, UntrustedIndexError
 from bm25rag.segments.view import SegmentView
