@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from pathlib import PurePath
 from typing import Any, NamedTuple, Protocol, cast
 
 from bm25rag.analysis import Analyzer
-from bm25rag.common.checks import check_id, check_sequence
+from bm25rag.common.checks import DEEPEST, check_id, check_sequence
 from bm25rag.common.gil import release_gil, releasing_gil
 from bm25rag.common.sparse import Vector, read_each, read_vector
 from bm25rag.common.storable import PLAIN_TYPES, copy_metadata, plain_metadata
@@ -255,22 +255,19 @@ def _block(columns: list[list[Any]]) -> Block:
     return Block(*columns)
 
 
-def _size(metadata: object) -> int:
-    """Return about how many characters of text take as much memory as metadata."""
-    try:
-        return _size_of(metadata)
-    except RecursionError:  # refused later
-        return 0
+def _size(value: Any, depth: int = DEEPEST) -> int:
+    """Return about how many characters of text take as much memory as metadata.
 
-
-def _size_of(value: Any) -> int:
+    What is deeper than may be is refused later; where stacks are small, as in WebAssembly, to look
+    at it all would end the process.
+    """
     kind = type(value)
     if kind is str:
         return len(value)
-    if kind is dict:
-        return _VALUE * len(value) + sum(map(_size_of, value.values()))
-    if kind is list or kind is tuple:
-        return _VALUE * len(value) + sum(map(_size_of, value))
+    if kind is dict and depth:
+        return _VALUE * len(value) + sum(map(_size, value.values(), repeat(depth - 1)))
+    if (kind is list or kind is tuple) and depth:
+        return _VALUE * len(value) + sum(map(_size, value, repeat(depth - 1)))
     return 0 if kind in PLAIN_TYPES else getattr(value, "nbytes", 0)  # of an array
 
 

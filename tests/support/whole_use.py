@@ -89,4 +89,4 @@ if __name__ == "__main__":
     if "bare" in sys.argv:
         take_away()
     warnings.simplefilter("error")
-    print(json.dumps(use(), indent=1))
+    sys.stdout.write(json.dumps(use(), indent=1) + "\n")
