@@ -56,7 +56,7 @@ class LocalStore:
                 return os.link(os.path.realpath(self._path(name)), path)
             except FileNotFoundError:
                 raise
-            except OSError:  # another file system, or one without links
+            except (OSError, AttributeError):  # another file system, or no links here
                 self._link = False
         with self._reading(name) as file, open(path, "xb") as new:
             file.seek(0)

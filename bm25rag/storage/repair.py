@@ -151,6 +151,6 @@ def keep_aside(folder: str, damages: Sequence[Damage]) -> None:
         names = os.listdir(path) if os.path.isdir(path) else [""]
         for one in (os.path.join(path, name) if name else path for name in names):
             aside = os.path.relpath(one, folder).replace(os.sep, "-")
-            with suppress(OSError):  # it is there, or is missing, or there are no links
+            with suppress(OSError, AttributeError):  # it is there or missing, or there are no links
                 os.link(one, os.path.join(folder, f"{aside}.damaged"))
     flush_folder(folder)
