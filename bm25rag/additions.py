@@ -71,9 +71,15 @@ class Source(Protocol):
 class NewDocuments:
     """The arguments of ``add``, checked as they are iterated."""
 
+    ids: Iterable[str | int] | None
+    metadata: Iterable[dict[str, Any] | None] | None
+    payloads: Iterable[bytes | None] | None
+    store_text: bool
+    progress: bool
+
     # The name in messages of a row's metadata.
     row = "metadata[{}]"
-    room = math.inf
+    room: float = math.inf
 
     def __init__(
         self,
@@ -88,9 +94,11 @@ class NewDocuments:
     ) -> None:
         self._checked = _Checked(names)
         self.ids, self.metadata, self.payloads = ids, metadata, payloads
-        self.vectors = None if vectors is None else read_each(vectors, "vectors")
+        self.vectors: Iterator[dict[str, float] | None] | None = (
+            None if vectors is None else read_each(vectors, "vectors")
+        )
         self.store_text, self.progress = store_text, progress
-        self.texts = check_sequence("texts", texts, "texts")
+        self.texts: Iterable[Any] = check_sequence("texts", texts, "texts")
         for name in ("ids", "metadata", "payloads"):
             value = getattr(self, name)
             if value is not None:
@@ -161,8 +169,11 @@ class NewRecords:
     of bounded memory needs, and not their texts alone.
     """
 
+    store_text: bool
+    progress: bool
+
     row = "documents[{}]"
-    room = math.inf
+    room: float = math.inf
 
     def __init__(
         self,

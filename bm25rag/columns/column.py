@@ -55,7 +55,7 @@ class Column:
         self._starts = offsets.data
         self._bytes = data.data
         self._nulls = null.data if len(null) else None
-        self.strings = StringArrays(offsets, data) if len(offsets) else None
+        self.strings: StringArrays | None = StringArrays(offsets, data) if len(offsets) else None
         self._empty = not len(offsets)
 
     def __len__(self) -> int:

@@ -98,6 +98,14 @@ class Field:
         Where ``documents``, codes and ``numbers`` lie in the arrays of the segment's fields.
     """
 
+    documents: UInt32 | None
+    codes: Unsigned
+    starts: tuple[int, ...]
+    numbers: UInt64
+    column: Column
+    first: int
+    spans: dict[str, slice]
+
     def __init__(
         self,
         documents: UInt32 | None,

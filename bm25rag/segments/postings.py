@@ -56,6 +56,17 @@ class Postings:
         What numbers in place of tf and |d| stand for, if texts have fields.
     """
 
+    terms: StringTable
+    indptr: Unsigned
+    documents: UInt16
+    doc_blocks: DocBlocks
+    codes: Unsigned
+    code_tf: UInt32
+    code_length: UInt32
+    lengths: UInt32
+    bounds: tuple[float, float] | None
+    text_fields: TextFields | None
+
     def __init__(
         self,
         terms: StringTable,

@@ -195,6 +195,8 @@ class CheckedArray:
     ``values`` are all elements, not checked; ``offset`` is where they begin, in bytes.
     """
 
+    values: Array
+
     __slots__ = ("_file", "_name", "_offset", "values")
 
     def __init__(self, file: ArraysFile, name: str, values: Array, offset: int) -> None:

@@ -33,6 +33,8 @@ class FolderReader(Attachment):
     ``opened_by`` holds the arguments of ``BM25Index.open``, for pickles.
     """
 
+    manifest: Manifest
+
     description = "an index opened with mode='r'"
     advice = "open it with mode='w' to change it, or change a copy in memory, copy.copy(index)"
     read_only = True

@@ -34,6 +34,8 @@ def _read_named(folder: str, name: str | None) -> Manifest:
 class FolderWriter(Attachment):
     """The writer of a folder: it holds the lock and knows what is on disk."""
 
+    keep: Any
+
     description = "an index that is changed here"
     read_only = False
     packed = True  # whether texts are
@@ -120,7 +122,7 @@ class FolderWriter(Attachment):
     def start_from(self, manifest: Manifest) -> None:
         """Start from the manifest of the last commit."""
         self._manifest = manifest
-        self.keep = manifest.settings.get("keep", 0)
+        self.keep: int = manifest.settings.get("keep", 0)
 
     def holds(self, folder: str) -> bool:
         """Whether this is the writer of ``folder``."""

@@ -18,6 +18,8 @@ _MOST_OPEN = 256
 class LocalStore:
     """The files of a folder; ``link`` gives them second names in place of copies."""
 
+    name: str
+
     advice = "restore the folder from a copy, or drop what is damaged: bm25rag repair"
 
     def __init__(self, folder: str, link: bool = False) -> None:
