@@ -126,6 +126,8 @@ class Grep:
         If there is no engine for regular expressions.
     """
 
+    engine: Any
+
     def __init__(
         self,
         index: BM25Index,

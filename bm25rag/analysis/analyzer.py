@@ -131,6 +131,8 @@ class Analyzer:
     ['c++', 'c#']
     """
 
+    query_stopwords: frozenset[str]
+
     def __init__(
         self,
         language: str | None = "english",

@@ -111,6 +111,7 @@ class LiveIndex:
         What was last saved in a folder that this is not the writer of.
     """
 
+    state: State
     attachment: Attachment
 
     def __init__(self, state: State, attachment: Attachment) -> None:

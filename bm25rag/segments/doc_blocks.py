@@ -122,6 +122,7 @@ class DocBlockBuilder:
     of the table), ``cells`` and ``high`` see ``PostingsTarget``.
     """
 
+    high: UInt16
     targets: Array
 
     def __init__(self, indptr: Int64, size: int) -> None:

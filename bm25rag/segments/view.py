@@ -25,6 +25,7 @@ def add_tokens(each: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
 class SegmentView:
     """A segment with its changes, the oldest first, applied; immutable."""
 
+    tokens: tuple[int, ...]
     segment: Segment
     changes: tuple[Changes, ...]
 
