@@ -43,6 +43,11 @@ ABOVE := cli evaluation operating project readers storage/test_remote.py analysi
 KERNELS := kernels scoring search filters analysis/test_scanner.py analysis/test_words.py concurrency/test_gil.py \
 	index/test_building.py index/test_merging.py
 COVER := --cov-report= --cov-fail-under=0
+# Pyodide's version counts Pythons: 314 has 3.14. What its one thread and small stack leave of the tests.
+PYODIDE_VERSION := 314.0.7
+PYRIGHT_VERSION := 1.1.414
+IN_PYODIDE := $(addprefix tests/,filters metadata scoring search) \
+	--ignore=tests/scoring/test_peers.py --ignore=tests/search/test_unknown_terms.py
 # Every process would compile all modules anew, and pytest those of its plugins.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -52,7 +57,7 @@ ifndef AT_ONCE
 endif
 .DELETE_ON_ERROR:
 .PHONY: help install demo test check lint types test-all test-interpreted coverage test-plain test-lowest \
-	wheel dist adapters rest together docs distributed sanitize soak test-long bench clean
+	wheel dist adapters rest together docs pyodide public-types distributed sanitize soak test-long bench clean
 
 help:  ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -145,8 +150,27 @@ together-%: .venv-together/.installed
 
 together: $(ADAPTERS:%=together-%)  ## Run the tests of all adapters in one environment.
 
+# What type checkers know of the names that the wheels export, not of what is within.
+public-types: $(ADAPTERS:%=public-types-%)  ## Check that pyright knows at least 95 % of the types of each package's names (needs node and npm).
+public-types-%: .venv-%/.installed
+	npm install --silent --no-save --prefix .venv-npm pyright@$(PYRIGHT_VERSION)
+	cd $(firstword $(wildcard integrations/$*/src) integrations/$*) && \
+		modules=$$(find . -name py.typed | sed 's,^./,,; s,/py.typed$$,,; s,/,.,g') && cd $(CURDIR) && \
+		.venv-$*/$(BIN)/python tools/public_types.py .venv-npm/node_modules/.bin/pyright bm25rag $$modules
+
 docs: .venv-docs/.installed  ## Build the site from docs/ and docstrings into .venv-docs/site, its notebooks executed; warnings are errors.
 	.venv-docs/$(BIN)/python tools/build_site.py .venv-docs
+
+# What the tests there need beside the wheel; of Hypothesis, the last version in pure Python.
+FOR_PYODIDE := filelock hypothesis iniconfig packaging pluggy pygments pytest snowballstemmer sortedcontainers tqdm tzdata
+pyodide: $(STAMP)  ## Run the wheel without compiled code in Pyodide, the Python of browsers (needs node and npm).
+	rm -rf .venv-npm/wheels
+	npm install --silent --no-save --prefix .venv-npm pyodide@$(PYODIDE_VERSION)
+	BM25RAG_PURE=1 $(UV) build -q --wheel --no-build-isolation --python $(PY) --out-dir .venv-npm/wheels
+	$(PY) $(PIP) download --no-deps --only-binary :all: --platform any --abi none --implementation py \
+		--python-version 3.14 -d .venv-npm/wheels $(FOR_PYODIDE)
+	$(PY) -P tests/support/whole_use.py > .venv-npm/wheels/expected.json
+	node tools/pyodide.mjs .venv-npm/node_modules/pyodide .venv-npm/wheels $(IN_PYODIDE)
 
 distributed: .venv-distributed/.installed  ## Run the tests on a cluster of Ray.
 	.venv-distributed/$(BIN)/python $(PYTEST) tests/distributed

@@ -3,6 +3,7 @@
 ``CC`` names the compiler. Where it is not set, it is the one in the wheel ``ziglang``, so that
 nothing need be installed and every machine makes the same code. ``BM25RAG_TARGET`` has it compile
 for another Linux than this one, in zig's words: ``aarch64-linux-gnu.2.17``, ``x86_64-linux-musl``.
+``BM25RAG_PURE=1`` compiles nothing: the wheel runs in NumPy on every platform, browsers included.
 ``BM25RAG_CHECK_BOUNDS=1`` has every index checked, for the tests.
 """
 
@@ -49,6 +50,7 @@ _DIRECTIVES = {
 }
 _ZIG = [sys.executable, "-m", "ziglang", "cc", "-shared", "-s", "-DNDEBUG", "-mcpu=baseline"]
 _TARGET = os.environ.get("BM25RAG_TARGET")
+_PURE = os.environ.get("BM25RAG_PURE") == "1"
 _WINDOWS = {"win-amd64": "x86_64-windows-gnu", "win-arm64": "aarch64-windows-gnu"}
 
 
@@ -106,7 +108,7 @@ class Build(build):
         """
         shutil.rmtree(self.build_lib, ignore_errors=True)
         super().run()
-        if _TARGET is None:
+        if _TARGET is None and not _PURE:
             try:
                 self.get_finalized_command("build_ext").copy_extensions_to_source()
             except OSError as error:  # on Windows, a Python that runs there holds the old ones
@@ -136,12 +138,16 @@ def _extension(name: str, source: str) -> Extension:
     )
 
 
-_WHEEL = {"py_limited_api": "cp311"} if _ABI3 else {}
-if _TARGET:
+_WHEEL = {"py_limited_api": "cp311"} if _ABI3 and not _PURE else {}
+if _TARGET and not _PURE:
     _WHEEL["plat_name"] = _wheel_tag(_TARGET)
 
-setup(
-    ext_modules=cythonize(
+
+def _extensions() -> list[Extension]:
+    """Return what is compiled."""
+    if _PURE:
+        return []
+    extensions: list[Extension] = cythonize(
         [_extension(name, f"{_PATH}/{name}.py") for name in _KERNELS]
         + [_extension("shared", f"{_PATH}/{_SHARED}.c")],
         shared_utility_qualified_name=_SHARED,
@@ -149,7 +155,12 @@ setup(
         compiler_directives=_DIRECTIVES,
         language_level=3,
         show_all_warnings=False,
-    ),
+    )
+    return extensions
+
+
+setup(
+    ext_modules=_extensions(),
     options={"bdist_wheel": _WHEEL},
     cmdclass={"build": Build, "build_ext": BuildKernels},
 )

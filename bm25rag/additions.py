@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from pathlib import PurePath
 from typing import Any, NamedTuple, Protocol, cast
 
-from bm25rag.common.checks import check_id, check_sequence
+from bm25rag.common.checks import DEEPEST, check_id, check_sequence
 from bm25rag.common.gil import releasing_gil
 from bm25rag.common.sparse import Vector, read_each, read_vector
 from bm25rag.common.storable import PLAIN_TYPES, copy_metadata
@@ -64,9 +64,15 @@ class Source(Protocol):
 class NewDocuments:
     """The arguments of ``add``, checked as they are iterated."""
 
+    ids: Iterable[str | int] | None
+    metadata: Iterable[dict[str, Any] | None] | None
+    payloads: Iterable[bytes | None] | None
+    store_text: bool
+    progress: bool
+
     # The name in messages of a row's metadata.
     row = "metadata[{}]"
-    room = math.inf
+    room: float = math.inf
 
     def __init__(
         self,
@@ -81,9 +87,11 @@ class NewDocuments:
     ) -> None:
         self._checked = _Checked(names)
         self.ids, self.metadata, self.payloads = ids, metadata, payloads
-        self.vectors = None if vectors is None else read_each(vectors, "vectors")
+        self.vectors: Iterator[dict[str, float] | None] | None = (
+            None if vectors is None else read_each(vectors, "vectors")
+        )
         self.store_text, self.progress = store_text, progress
-        self.texts = check_sequence("texts", texts, "texts")
+        self.texts: Iterable[Any] = check_sequence("texts", texts, "texts")
         for name in ("ids", "metadata", "payloads"):
             value = getattr(self, name)
             if value is not None:
@@ -154,8 +162,11 @@ class NewRecords:
     of bounded memory needs, and not their texts alone.
     """
 
+    store_text: bool
+    progress: bool
+
     row = "documents[{}]"
-    room = math.inf
+    room: float = math.inf
 
     def __init__(
         self,
@@ -248,22 +259,19 @@ def _block(columns: list[list[Any]]) -> Block:
     return Block(*columns)
 
 
-def _size(metadata: object) -> int:
-    """Return about how many characters of text take as much memory as metadata."""
-    try:
-        return _size_of(metadata)
-    except RecursionError:  # refused later
-        return 0
+def _size(value: Any, depth: int = DEEPEST) -> int:
+    """Return about how many characters of text take as much memory as metadata.
 
-
-def _size_of(value: Any) -> int:
+    What is deeper than may be is refused later; where stacks are small, as in WebAssembly, to look
+    at it all would end the process.
+    """
     kind = type(value)
     if kind is str:
         return len(value)
-    if kind is dict:
-        return _VALUE * len(value) + sum(map(_size_of, value.values()))
-    if kind is list or kind is tuple:
-        return _VALUE * len(value) + sum(map(_size_of, value))
+    if kind is dict and depth:
+        return _VALUE * len(value) + sum(map(_size, value.values(), repeat(depth - 1)))
+    if (kind is list or kind is tuple) and depth:
+        return _VALUE * len(value) + sum(map(_size, value, repeat(depth - 1)))
     return 0 if kind in PLAIN_TYPES else getattr(value, "nbytes", 0)  # of an array
 
 

@@ -33,6 +33,8 @@ _log = logging.getLogger(__name__)
 class SharedIndex:
     """An index in memory for the readers and writers of a process; ``share`` returns it."""
 
+    current: BM25Index
+
     def __init__(self, index: BM25Index) -> None:
         self._lock = WriteLock()
         self._index = index

@@ -69,6 +69,9 @@ class GrepMatch:
         Where in the document it begins, in bytes of UTF-8; with the row it says where to go on.
     """
 
+    row: int
+    start: int
+
     __slots__ = ("_grep", "_number", "_place", "_text", "row", "start")
 
     def __init__(
@@ -123,6 +126,8 @@ class Grep:
         If there is no engine for regular expressions.
     """
 
+    engine: Any
+
     def __init__(
         self,
         index: BM25Index,
@@ -144,7 +149,7 @@ class Grep:
             self._cut = max(1 << 14, _STEPS // self.engine.programsize)
         else:
             self.engine = _compile_literal(pattern, ignore_case)
-        self.terms = _certain_terms(words, self.snapshot.analyzer, ignore_case)
+        self.terms: Sequence[str] = _certain_terms(words, self.snapshot.analyzer, ignore_case)
 
     def matches(
         self, row: int = 0, after: int = -1, seconds: float | None = None

@@ -93,6 +93,8 @@ class HybridSearch:
     [('a', 1.0), ('b', 1.0)]
     """
 
+    wanted: int
+
     def __init__(
         self,
         index: BM25Index,

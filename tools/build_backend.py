@@ -1,7 +1,7 @@
 """The build backend: setuptools, and the wheel ``ziglang`` where no compiler was chosen.
 
 That is a whole C compiler, so the kernels are compiled where there is none, and alike
-everywhere. Who sets ``CC`` needs no such download.
+everywhere. Who sets ``CC`` needs no such download, nor who sets ``BM25RAG_PURE=1``.
 """
 
 from __future__ import annotations
@@ -44,4 +44,5 @@ def get_requires_for_build_editable(config_settings: Any = None) -> list[str]:
 
 
 def _compiler() -> list[str]:
-    return [] if "CC" in os.environ else [_COMPILER]
+    pure = os.environ.get("BM25RAG_PURE") == "1"
+    return [] if pure or "CC" in os.environ else [_COMPILER]

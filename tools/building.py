@@ -19,6 +19,9 @@ KERNELS = [
     if "\nimport cython\n" in path.read_text("utf-8")
 ] + ["shared"]
 
+# What has the build compile nothing.
+PURE = {"BM25RAG_PURE": "1"}
+
 
 def run(
     *command: str | Path,

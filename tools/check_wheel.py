@@ -1,15 +1,19 @@
-"""Build the core, install its wheel where nothing else is, and use it as a stranger would."""
+"""Build the core, install its wheel where nothing else is, and use it as a stranger would.
+
+So is the wheel without compiled code, which also has to give way to the other.
+"""
 
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
 
-from building import KERNELS, ROOT, SUFFIX, build, install, new_environment, run
+from building import KERNELS, PURE, ROOT, SUFFIX, UV, build, install, new_environment, run
 from publishing import prepare, repository
 
 _SCRIPT = """
@@ -54,7 +58,10 @@ def main() -> None:
         python = new_environment(folder / "venv")
         _check_core(python, wheel, folder)
         _check_command_line(python, wheel, folder)
+        pure = build(source, folder / "pure", "--wheel", settings=PURE)
+        _check_pure(pure, wheel, folder)
     print(f"{wheel.name}: builds, installs and works alone, and with [cli]")
+    print(f"{pure.name}: compiles nothing, works without PyStemmer, and gives way to the other")
 
 
 def _members(wheel: Path) -> list[tuple[str, int]]:
@@ -62,14 +69,14 @@ def _members(wheel: Path) -> list[tuple[str, int]]:
         return sorted((member.filename, member.CRC) for member in archive.infolist())
 
 
-def check_contents(wheel: Path) -> None:
-    """Check that a wheel has everything and nothing else."""
+def check_contents(wheel: Path, *, pure: bool = False) -> None:
+    """Check that a wheel has everything and nothing else; if pure, no compiled module."""
     names = {name for name, _ in _members(wheel)}
     sources = {
         path for path in (ROOT / "bm25rag").rglob("*") if path.suffix in {".html", ".py", ".txt"}
     }
     expected = {path.relative_to(ROOT).as_posix() for path in sources} | {"bm25rag/py.typed"}
-    expected |= {f"bm25rag/kernels/{name}{SUFFIX}" for name in KERNELS}
+    expected |= set() if pure else {f"bm25rag/kernels/{name}{SUFFIX}" for name in KERNELS}
     inside = {name for name in names if ".dist-info/" not in name}
     if inside != expected:
         sys.exit(f"the wheel has or lacks {sorted(inside ^ expected)}")
@@ -114,6 +121,26 @@ def _check_command_line(python: Path, wheel: Path, folder: Path) -> None:
     if "filters" not in run(command, "search", "docs.bm25", "filter by date", cwd=folder):
         sys.exit("the installed command found nothing in docs/")
     run(command, "verify", "docs.bm25", cwd=folder)
+
+
+def _check_pure(pure: Path, wheel: Path, folder: Path) -> None:
+    if not pure.name.endswith("-py3-none-any.whl"):
+        sys.exit(f"{pure.name} is not for every platform")
+    check_contents(pure, pure=True)
+    _check_metadata(pure)
+    found = folder / "found"
+    found.mkdir()
+    for path in (pure, wheel):
+        shutil.copy(path, found)
+    both = new_environment(folder / "both")
+    install(both, "--no-index", "--no-deps", "--find-links", found, "bm25rag")
+    if not list((folder / "both").rglob(f"searching{SUFFIX}")):
+        sys.exit(f"of both wheels, {pure.name} was installed")
+    python = new_environment(folder / "none")
+    install(python, pure, "snowballstemmer")
+    run(UV, "pip", "uninstall", "-q", "--python", python, "PyStemmer")
+    asked = {"BM25RAG_KERNELS": "numpy"}  # without which a warning says that it is slow
+    run(python, "-I", "-c", _SCRIPT, cwd=folder, settings=asked)
 
 
 if __name__ == "__main__":

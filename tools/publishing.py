@@ -2,7 +2,8 @@
 
 A README that is shown away from the repository cannot have relative links. They are made absolute
 in a copy that is built; both they and the project URLs come from one setting, ``repository`` in the
-root's pyproject.toml. ``publishing.py FOLDER`` builds all four distributions into a folder.
+root's pyproject.toml. ``publishing.py FOLDER`` builds all four distributions into a folder, and a
+wheel of the core without compiled code, for platforms that have no other.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from typing import Any
 
-from building import ROOT, build
+from building import PURE, ROOT, build
 
 FOLDERS = (ROOT, *sorted(path.parent for path in ROOT.glob("integrations/*/pyproject.toml")))
 _LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info")
@@ -91,6 +92,9 @@ def main() -> None:
                 ).name
             )
             shutil.copytree(made, folder, dirs_exist_ok=True)
+        core, made = Path(name) / "source" / "0", Path(name) / "made" / "pure"
+        print(build(core, made, "--wheel", isolated=True, settings=PURE).name)
+        shutil.copytree(made, folder, dirs_exist_ok=True)
 
 
 if __name__ == "__main__":

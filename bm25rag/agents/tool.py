@@ -68,7 +68,7 @@ class IndexTool:
         self._current, self._within, self._metadata = current, within, metadata
         self._does, self._options = check_choice("does", does, get_args(Doing)), dict(options or {})
         self.name = name
-        self.description = f"{about.strip().rstrip('.')}. {_DESCRIBED[does]}"
+        self.description: str = f"{about.strip().rstrip('.')}. {_DESCRIBED[does]}"
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -131,6 +131,8 @@ class Analyzer:
     ['c++', 'c#']
     """
 
+    query_stopwords: frozenset[str]
+
     def __init__(
         self,
         language: str | None = "english",
@@ -158,38 +160,38 @@ class Analyzer:
             )
             language = normalize = stopwords = query_stopwords = stemmer = None
             lowercase = cjk = False
-        self.ngrams = None if ngrams is None else check_ngrams(ngrams)
+        self.ngrams: int | None = None if ngrams is None else check_ngrams(ngrams)
         if self.ngrams is not None:
             if not all(is_unset(one) for one in (stopwords, query_stopwords, stemmer)):
                 raise ValueError("ngrams cut words as they are: give no stop words and no stemmer")
             stopwords = query_stopwords = stemmer = None
         self.tokenizer = tokenizer
         profile = None if language is None else find_language(language)
-        self.language = None if profile is None else profile.name
-        self.token_pattern = check_pattern(token_pattern)
+        self.language: str | None = None if profile is None else profile.name
+        self.token_pattern: str = check_pattern(token_pattern)
         auto = self.token_pattern == "auto" and tokenizer is None
         self.normalize = None if normalize is None else check_form(normalize)
-        self.lowercase = check_flag("lowercase", lowercase)
-        self.identifiers = check_flag("identifiers", identifiers)
+        self.lowercase: bool = check_flag("lowercase", lowercase)
+        self.identifiers: bool = check_flag("identifiers", identifiers)
         if self.identifiers and not auto:
             raise ValueError("identifiers=True needs token_pattern='auto', which finds them")
         folds = auto and profile is not None and profile.kept_letters is not None
-        self.fold_accents = check_switch("fold_accents", fold_accents, folds)
-        self.cjk = check_switch("cjk", cjk, True)
+        self.fold_accents: bool = check_switch("fold_accents", fold_accents, folds)
+        self.cjk: bool = check_switch("cjk", cjk, True)
         bigrams = auto and self.cjk
-        self.cjk_characters = check_switch("cjk_characters", cjk_characters, bigrams)
-        self.southeast_asian = check_switch("southeast_asian", southeast_asian, bigrams)
+        self.cjk_characters: bool = check_switch("cjk_characters", cjk_characters, bigrams)
+        self.southeast_asian: bool = check_switch("southeast_asian", southeast_asian, bigrams)
         if stemmer == "auto":
             stemmer = None if profile is None else profile.stemmer
-        self.stemmer = None if stemmer is None else check_algorithm(stemmer)
+        self.stemmer: str | None = None if stemmer is None else check_algorithm(stemmer)
         if is_auto(query_stopwords):
             usual = profile if auto and is_auto(stopwords) else None
             query_stopwords = None if usual is None else usual.query_stopwords
         if is_auto(stopwords):
             stopwords = None if profile is None else profile.stopwords
-        self.also = self._check_also(also)
+        self.also: tuple[tuple[Analyzer, float], ...] = self._check_also(also)
         self._prepare(profile)
-        self.stopwords = self._stopword_tokens("stopwords", stopwords)
+        self.stopwords: frozenset[str] = self._stopword_tokens("stopwords", stopwords)
         self.query_stopwords = self._stopword_tokens("query_stopwords", query_stopwords)
 
     def _prepare(self, profile: Language | None) -> None:
@@ -198,7 +200,7 @@ class Analyzer:
         # What a tokenizer returns are tokens: nothing of it is split as words of "auto" are.
         pattern = self.token_pattern if self.tokenizer is None else PAPER
         singles = self.cjk and self.cjk_characters
-        self.splitter = WordSplitter(
+        self.splitter: WordSplitter = WordSplitter(
             profile,
             pattern,
             self.normalize,

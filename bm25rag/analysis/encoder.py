@@ -16,7 +16,7 @@ from bm25rag.analysis.build_terms import BuildTerms, CompiledBuildTerms, new_bui
 from bm25rag.analysis.settings import Tokenizer, check_tokens
 from bm25rag.analysis.text_scanner import TextScanner
 from bm25rag.columns.column import Column, StringBatch, byte_positions, join, join_none
-from bm25rag.common.arrays import Int64, UInt32
+from bm25rag.common.arrays import Int64, UInt32, as_index
 from bm25rag.common.gil import others_read, releasing_gil
 from bm25rag.common.strings import SEPARATOR, TermList, join_terms, utf8
 from bm25rag.kernels.scanner_interface import SEVERAL, STOPPED, Scanned
@@ -254,7 +254,7 @@ class _Scanner:
         is_odd[np.searchsorted(np.flatnonzero(pool == _END), np.flatnonzero(_ODD[pool]))] = True
         numbers, sizes = _analyze(self._analyzer, self._terms, new, np.flatnonzero(is_odd))
         is_plain = sizes == 1
-        of_plain = np.repeat(is_plain, sizes)
+        of_plain = np.repeat(is_plain, as_index(sizes))
         several = sizes[~is_plain]
         plain = np.empty(len(new), np.uint32)
         plain[is_plain] = numbers[of_plain]

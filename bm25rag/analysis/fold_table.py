@@ -65,8 +65,8 @@ class FoldTable:
 
     def __init__(self, rules: FoldRules) -> None:
         self._rules = rules
-        self.arrays = FoldArrays(np.zeros(CODE_POINTS, np.uint64))
-        self.entries = self.arrays.entries
+        self.arrays: FoldArrays = FoldArrays(np.zeros(CODE_POINTS, np.uint64))
+        self.entries: UInt64 = self.arrays.entries
         self.add_pages([0])  # the scanner takes ASCII to be there
 
     def add_pages(self, pages: Int64 | Sequence[int]) -> None:

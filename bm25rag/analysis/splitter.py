@@ -54,6 +54,8 @@ class WordSplitter:
         Of how many characters a word is at least; 0 if only ``re`` can find words.
     """
 
+    least: int
+
     def __init__(
         self,
         profile: Language | None,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import threading
 from collections.abc import Callable
-from types import ModuleType
-from typing import Protocol
 
+from bm25rag.analysis.snowball import (
+    WordStemmer,
+    algorithms,
+    library_name,
+    new_stemmer,
+    snowball_version,
+)
 from bm25rag.common.checks import check_choice
 from bm25rag.common.patterns import late_pattern
 
@@ -109,47 +113,29 @@ class Stemmer:
         # The light stemmer changes nothing more in ASCII.
         return self._thread_stemmer().stemWord(word)
 
-    def _thread_stemmer(self) -> _PyStemmer:
-        # Two threads must not use one PyStemmer object: each has its own.
+    def _thread_stemmer(self) -> WordStemmer:
         try:
-            stemmer: _PyStemmer = self._local.stemmer
+            stemmer: WordStemmer = self._local.stemmer
         except AttributeError:
-            stemmer = _pystemmer().Stemmer(self._algorithm, 0)  # with no cache
-            self._local.stemmer = stemmer
+            stemmer = self._local.stemmer = new_stemmer(self._algorithm)
         return stemmer
 
 
 def check_algorithm(name: object) -> str:
     """Return the name of a stemmer: a Snowball algorithm that is installed, or "arabic_light"."""
     try:
-        installed = _pystemmer().algorithms()
+        installed = algorithms()
         ours = [ARABIC_LIGHT] if "arabic" in installed else []
         return check_choice("stemmer", name, [*installed, *ours])
     except ValueError as error:
         raise ValueError(
-            f"{error}; the installed PyStemmer is {snowball_version()}: "
+            f"{error}; the installed {library_name()} is {snowball_version()}: "
             "a newer one may have it, and stemmer=None does without"
         ) from None
 
 
-def snowball_version() -> str:
-    """Return the version of the installed PyStemmer."""
-    version: str = _pystemmer().version()
-    return version
-
-
 def _with_hamza(article: re.Match[str]) -> str:
     return "\u0623" if article["alif"] else ""
-
-
-class _PyStemmer(Protocol):
-    # ruff: noqa: N802 - the names are PyStemmer's
-    def stemWord(self, word: str) -> str: ...
-    def stemWords(self, words: list[str]) -> list[str]: ...
-
-
-def _pystemmer() -> ModuleType:
-    return importlib.import_module("Stemmer")
 
 
 def _is_unicode(word: str) -> bool:

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from bm25rag.building.memory import merge_room
 from bm25rag.building.plan import Plan
 from bm25rag.common.chunks import Spools
 from bm25rag.merging.merge import merge_in_chunks
 from bm25rag.segments.view import SegmentView, add_tokens
+from bm25rag.storage.folder_lock import FolderLock
 from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.manifest import Manifest, clean
 from bm25rag.storage.segment_files import write_segment
 from bm25rag.storage.state import State
 
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
 
-
-def write_merged(folder: str, held: BaseFileLock, state: State, plan: Plan, building: str) -> None:
+def write_merged(folder: str, held: FolderLock, state: State, plan: Plan, building: str) -> None:
     """Merge the segments of a state into one, and commit it to a folder without an index.
 
     Parameters

@@ -7,11 +7,10 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
 from bm25rag.common.urls import local_path
 from bm25rag.errors import NotAnIndexError
-from bm25rag.storage.folder_lock import folder_to_fill, lock_folder
+from bm25rag.storage.folder_lock import FolderLock, folder_to_fill, lock_folder
 from bm25rag.storage.manifest import (
     BUILDING,
     LOCK,
@@ -20,9 +19,6 @@ from bm25rag.storage.manifest import (
     manifest_path,
     read_manifest,
 )
-
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
 
 _FOLDERS = re.compile(r"commit-\d+|building")
 # What is in them beside the files of an index: parts, or shards from files and their receipts.
@@ -55,7 +51,7 @@ def check_new(folder: str) -> None:
 
 
 @contextmanager
-def locked_to_build(folder: str | os.PathLike[str]) -> Iterator[tuple[str, BaseFileLock]]:
+def locked_to_build(folder: str | os.PathLike[str]) -> Iterator[tuple[str, FolderLock]]:
     """Lock a folder that a build may fill; give its path and the lock. Raise as ``check_new``."""
     path = local_path(folder)
     check_new(path)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from bm25rag.common.arrays import Bool, Int64, UInt8, UInt64, Unsigned
+from bm25rag.common.arrays import Bool, Int64, UInt8, UInt64, Unsigned, as_index
 from bm25rag.common.gil import release_gil
 from bm25rag.common.strings import utf8_each
 from bm25rag.errors import CorruptIndexError
@@ -55,7 +55,7 @@ class Column:
         self._starts = offsets.data
         self._bytes = data.data
         self._nulls = null.data if len(null) else None
-        self.strings = StringArrays(offsets, data) if len(offsets) else None
+        self.strings: StringArrays | None = StringArrays(offsets, data) if len(offsets) else None
         self._empty = not len(offsets)
 
     def __len__(self) -> int:
@@ -264,7 +264,7 @@ def select_strings(column: Column, numbers: Int64) -> Column:
 def byte_positions(starts: Int64, lengths: Int64) -> Int64:
     """Return the position of every byte of some strings, one string after another."""
     before = np.cumsum(lengths) - lengths
-    return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))
+    return np.repeat(starts - before, as_index(lengths)) + np.arange(int(lengths.sum()))
 
 
 def chunks(ends: Int64) -> Iterator[tuple[int, int]]:

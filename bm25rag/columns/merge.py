@@ -23,7 +23,7 @@ from bm25rag.columns.column import (
     select_strings,
 )
 from bm25rag.columns.string_table import StringTable, key_ranges, sort_ties, ties
-from bm25rag.common.arrays import Array, Bool, Int64, UInt8, UInt32
+from bm25rag.common.arrays import Array, Bool, Int64, UInt8, UInt32, as_index
 from bm25rag.common.chunks import Chunks, Growing, Spools
 from bm25rag.errors import CorruptIndexError
 
@@ -117,7 +117,7 @@ def living_pieces(columns: Sequence[LivingStrings]) -> Iterator[Column]:
 
 def _keep(column: Column, living: Bool) -> Column:
     lengths = column.lengths()
-    data = data_of(column)[np.repeat(living, lengths)]
+    data = data_of(column)[np.repeat(living, as_index(lengths))]
     return arrange(lengths[living], data, column.missing()[living])
 
 
@@ -272,7 +272,7 @@ class JoinedTerms:
             sizes = lengths[order[ranks]]
             here = self._column.data[byte_positions(starts[order[ranks]], sizes)]
             before = self._column.data[byte_positions(starts[order[ranks - 1]], sizes)]
-            differing = np.repeat(np.arange(len(ranks)), sizes)[here != before]
+            differing = np.repeat(np.arange(len(ranks)), as_index(sizes))[here != before]
             again[ranks] = True
             again[ranks[differing]] = False
         return again

@@ -30,6 +30,12 @@ class PackedColumn(Column):
         As for ``Column``.
     """
 
+    offsets: Unsigned
+    numbers: UInt16
+    pieces: UInt64
+    null: Bool
+    count: int
+
     def __init__(
         self, offsets: Unsigned, numbers: UInt16, pieces: UInt64, null: Bool, count: int
     ) -> None:

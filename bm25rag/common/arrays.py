@@ -20,6 +20,7 @@ UInt64: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 UInt16: TypeAlias = np.ndarray[Any, np.dtype[np.uint16]]
 UInt8: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 Unsigned: TypeAlias = np.ndarray[Any, np.dtype[np.unsignedinteger[Any]]]
+Index: TypeAlias = np.ndarray[Any, np.dtype[np.intp]]
 Bool: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 
@@ -28,3 +29,12 @@ def narrowed(values: Unsigned, *types: type[np.unsignedinteger[Any]]) -> Unsigne
     largest = int(values.max(initial=0))
     fitting = next(one for one in types if largest <= np.iinfo(one).max)
     return values.astype(fitting)
+
+
+def as_index(values: Array) -> Index:
+    """Return places or counts as ``take``, ``repeat``, ``bincount`` and ``reduceat`` take them.
+
+    Where a pointer has 32 bits, as in WebAssembly, NumPy refuses what is wider; elsewhere it does
+    this itself.
+    """
+    return values.astype(np.intp, copy=False)

@@ -18,6 +18,9 @@ _BYTES = 1 << 20
 class Chunks:
     """An array of one dimension, to be written as ``dtype``, in pieces that come once."""
 
+    dtype: np.dtype[Any]
+    pieces: Iterable[Array]
+
     def __init__(self, dtype: type[np.generic], count: int, pieces: Iterable[Array] = ()) -> None:
         self.dtype, self._count, self.pieces = np.dtype(dtype), count, pieces
 

@@ -6,7 +6,7 @@ would be over twenty of them.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 
 class Record:
@@ -16,10 +16,11 @@ class Record:
     """
 
     __slots__ = ()
-    __match_args__: ClassVar[tuple[str, ...]] = ()
+    __match_args__ = ()
 
     def _values(self) -> tuple[Any, ...]:
-        return tuple([getattr(self, name) for name in self.__match_args__])
+        names: tuple[str, ...] = self.__match_args__
+        return tuple([getattr(self, name) for name in names])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Record) or type(self) is not type(other):
@@ -30,7 +31,8 @@ class Record:
         return hash(self._values())
 
     def __repr__(self) -> str:
-        pairs = zip(self.__match_args__, self._values(), strict=True)
+        names: tuple[str, ...] = self.__match_args__
+        pairs = zip(names, self._values(), strict=True)
         return f"{type(self).__qualname__}({', '.join(f'{name}={it!r}' for name, it in pairs)})"
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -136,7 +136,7 @@ class Evaluator:
         if not names:
             raise ValueError("measures is empty; give at least one, such as 'nDCG@10'")
         self.measures: dict[str, Measure] = {name: parse_measure(name) for name in names}
-        self.qrels = _check_qrels(qrels)
+        self.qrels: dict[str, dict[str, int]] = _check_qrels(qrels)
         self._engines = self._make_engines()
 
     def _make_engines(self) -> list[tuple[int, Any]]:

@@ -181,7 +181,7 @@ class Less(Comparison):
 
     __slots__ = ()
     name = "$lt"
-    compare = staticmethod(operator.lt)
+    compare: ClassVar[staticmethod[[Any, Any], Any]] = staticmethod(operator.lt)
 
 
 class LessOrEqual(Comparison):
@@ -189,7 +189,7 @@ class LessOrEqual(Comparison):
 
     __slots__ = ()
     name = "$lte"
-    compare = staticmethod(operator.le)
+    compare: ClassVar[staticmethod[[Any, Any], Any]] = staticmethod(operator.le)
 
 
 class Greater(Comparison):
@@ -197,7 +197,7 @@ class Greater(Comparison):
 
     __slots__ = ()
     name = "$gt"
-    compare = staticmethod(operator.gt)
+    compare: ClassVar[staticmethod[[Any, Any], Any]] = staticmethod(operator.gt)
 
 
 class GreaterOrEqual(Comparison):
@@ -205,7 +205,7 @@ class GreaterOrEqual(Comparison):
 
     __slots__ = ()
     name = "$gte"
-    compare = staticmethod(operator.ge)
+    compare: ClassVar[staticmethod[[Any, Any], Any]] = staticmethod(operator.ge)
 
 
 class Contains(Operator):

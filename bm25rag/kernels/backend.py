@@ -9,6 +9,7 @@ sources, a thousand times slower, for coverage and to step through it.
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -79,7 +80,7 @@ def _asks_for_numpy() -> bool:
 @cache
 def _default() -> Backend:
     reason = None if _asks_for_numpy() else why_not_compiled()
-    if reason is not None:
+    if reason is not None and sys.platform != "emscripten":  # which has nothing else
         message = f"bm25rag runs in NumPy, many times slower than compiled: {reason}"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
     return _named(chosen())

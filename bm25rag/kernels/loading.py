@@ -100,4 +100,7 @@ def _missing(name: str) -> str:
         return f"{', '.join(others)} in {_FOLDER} is for another Python{_remedy()}"
     if _in_checkout():
         return f"{name} in {_FOLDER} was never compiled{_remedy()}"
-    return f"{name} in {_FOLDER} was not compiled when bm25rag was built"
+    return (
+        f"{name} in {_FOLDER} was not compiled when bm25rag was built; "
+        "'pip install --no-binary bm25rag --force-reinstall bm25rag' compiles it here"
+    )

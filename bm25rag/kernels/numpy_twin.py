@@ -19,6 +19,7 @@ from bm25rag.common.arrays import (
     UInt32,
     UInt64,
     Unsigned,
+    as_index,
     narrowed,
 )
 from bm25rag.common.gil import releasing_gil
@@ -86,7 +87,9 @@ class NumpyBackend(Backend):
     ) -> str | None:
         if int(documents.max()) >= block_size:
             return "block"
-        whole = documents + np.repeat(np.arange(len(starts) - 1) * block_size, np.diff(starts))
+        whole = documents + np.repeat(
+            np.arange(len(starts) - 1) * block_size, as_index(np.diff(starts))
+        )
         falls = np.any(whole[1:] <= whole[:-1]) or int(whole[-1]) >= size
         return "documents" if falls else None
 
@@ -135,10 +138,10 @@ class NumpyBackend(Backend):
     def _count(
         self, tokens: UInt32, counts: UInt32, terms: int, first: int, spare: list[Any]
     ) -> tuple[Run, UInt32]:
-        documents = np.repeat(np.arange(len(counts), dtype=np.uint32), counts)
+        documents = np.repeat(np.arange(len(counts), dtype=np.uint32), as_index(counts))
         kept = tokens != STOPPED
         documents = documents[kept]
-        lengths = np.bincount(documents, minlength=len(counts)).astype(np.uint32)
+        lengths = np.bincount(as_index(documents), minlength=len(counts)).astype(np.uint32)
         keys = (tokens[kept].astype(np.uint64) << np.uint64(32)) | documents
         keys.sort()
         starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1]))[: keys.size])
@@ -152,23 +155,25 @@ class NumpyBackend(Backend):
     def _divide(self, run: Run, groups: UInt8, count: int) -> tuple[Run, Int64]:
         own = groups[run.terms]
         order = np.argsort(own, kind="stable")
-        postings = np.argsort(np.repeat(own, run.sizes), kind="stable")
+        postings = np.argsort(np.repeat(own, as_index(run.sizes)), kind="stable")
         divided = run.terms[order], run.sizes[order], run.documents[postings], run.tf[postings]
-        before = np.bincount(own + 1, minlength=count + 1)
-        sizes = np.bincount(own + 1, weights=run.sizes, minlength=count + 1).astype(np.int64)
+        before = np.bincount(as_index(own + 1), minlength=count + 1)
+        sizes = np.bincount(as_index(own + 1), weights=run.sizes, minlength=count + 1).astype(
+            np.int64
+        )
         return Run(*divided, run.first), np.cumsum([before, sizes], axis=1)
 
     def _fill(self, run: Run, codes: Unsigned, target: PostingsTarget) -> None:
         starts = np.cumsum(run.sizes, dtype=np.int64) - run.sizes
         cursors = target.cursors[run.terms]
-        targets = np.arange(len(codes)) + np.repeat(cursors - starts, run.sizes)
+        targets = np.arange(len(codes)) + np.repeat(cursors - starts, as_index(run.sizes))
         target.cursors[run.terms] += run.sizes
         documents = run.documents + np.int64(run.first)
         blocks = documents // target.block_size
         target.documents[targets] = documents - blocks * target.block_size
         target.codes[targets] = codes
         if len(target.targets):
-            shifts = np.repeat(target.targets[run.terms], run.sizes)
+            shifts = np.repeat(target.targets[run.terms], as_index(run.sizes))
             counted = shifts < 0
             np.add.at(target.cells, (-1 - shifts[counted], blocks[counted]), 1)
             target.high[(targets - shifts)[~counted]] = blocks[~counted]
@@ -207,7 +212,9 @@ def sum_parts(
         ]
         # bincount adds in the order of its input: term by term, as the score is defined.
         length = min(block_size, size - first)
-        scores[first : first + length] = np.bincount(matched, np.concatenate(parts), length)
+        scores[first : first + length] = np.bincount(
+            as_index(matched), np.concatenate(parts), length
+        )
         touched[first : first + length][matched] = True
     return scores, touched
 

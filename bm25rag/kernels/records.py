@@ -40,6 +40,14 @@ class SegmentArrays:
         The least and the largest of ``weights``, if they are known.
     """
 
+    documents: UInt16
+    codes: Unsigned
+    weights: Float32
+    size: int
+    block_size: int
+    lowest: float
+    highest: float
+
     __slots__ = (
         *("block_size", "blocks", "codes", "documents", "highest", "lowest", "prepared", "size"),
         "weights",
@@ -66,7 +74,7 @@ class SegmentArrays:
             bounds = float(weights.min(initial=np.inf)), float(weights.max(initial=0.0))
         self.lowest, self.highest = bounds
         # How many blocks of documents there are.
-        self.blocks = -(-size // block_size)
+        self.blocks: int = -(-size // block_size)
         # What a backend has made of this.
         self.prepared: Any = None
 
@@ -84,6 +92,10 @@ class TermArrays:
     absent
         f(0): the weight of a term that a document lacks, float32.
     """
+
+    absent: np.float32
+    idf: Float32
+    starts: Int64
 
     __slots__ = ("absent", "idf", "prepared", "starts")
 
@@ -146,6 +158,14 @@ class TermTable:
         Whether the document frequency of a term is the number of its postings.
     """
 
+    postings: Sequence[PostingsArrays]
+    terms: Sequence[TermArrays]
+    frequencies: Int64
+    idf: Float32
+    idfs: Float32
+    free: Iterator[int]
+    counts: bool
+
     __slots__ = (
         *("counts", "free", "frequencies", "idf", "idfs", "postings", "prepared", "terms"),
     )
@@ -207,6 +227,9 @@ class StringArrays:
         What they are put together of, see ``Pieces``; ``None``: of bytes.
     """
 
+    data: UInt8 | UInt16
+    offsets: Unsigned
+
     __slots__ = ("data", "file", "offsets", "pieces", "prepared")
 
     def __init__(
@@ -219,10 +242,10 @@ class StringArrays:
         check_array("offsets", offsets, np.uint32, np.uint64)
         check_array("data", data, np.uint8 if pieces is None else np.uint16)
         self.offsets, self.data = offsets, data
-        self.pieces = np.empty(0, np.uint64) if pieces is None else pieces
+        self.pieces: UInt64 = np.empty(0, np.uint64) if pieces is None else pieces
         check_array("pieces", self.pieces, np.uint64)
         arrays = (offsets, data) if pieces is None else (offsets, data, pieces)
-        self.file = _check_blocks(file, arrays)
+        self.file: FileBlocks = _check_blocks(file, arrays)
         self.prepared: Any = None
 
 
@@ -266,6 +289,19 @@ class PostingsArrays:
         file. The other arrays have been checked.
     """
 
+    terms: StringArrays
+    keys: UInt32
+    indptr: UInt32
+    documents: UInt16
+    codes: Unsigned
+    code_count: int
+    size: int
+    block_size: int
+    frequent: UInt32
+    edges: UInt32
+    before: UInt32
+    high: UInt16
+
     __slots__ = (
         *("before", "block_size", "blocks", "code_count", "codes", "documents", "edges", "file"),
         *("frequent", "high", "indptr", "keys", "prepared", "size", "terms"),
@@ -297,7 +333,8 @@ class PostingsArrays:
         require(len(terms.offsets) == len(keys) + 1 == len(indptr), "not as many terms as keys")
         require(len(documents) == len(codes), "documents and codes differ in length")
         require(size >= 1 and 1 <= block_size <= 1 << 16, "wrong numbers of documents")
-        self.blocks = blocks = -(-size // block_size)
+        blocks = -(-size // block_size)
+        self.blocks: int = blocks
         if blocks > 1:
             require(edges.shape == (len(frequent), blocks - 1), "edges are not of the blocks")
             require(len(before) == len(frequent), "frequent and before differ in length")
@@ -308,7 +345,7 @@ class PostingsArrays:
         self.documents, self.codes, self.code_count = documents, codes, code_count
         self.size, self.block_size = size, block_size
         self.frequent, self.edges, self.before, self.high = frequent, edges, before, high
-        self.file = _check_blocks(file, (indptr, documents, codes, edges, high))
+        self.file: FileBlocks = _check_blocks(file, (indptr, documents, codes, edges, high))
         self.prepared: Any = None
 
 
@@ -324,6 +361,11 @@ class Queries:
     weights
         Their weights, one for each of ``terms``, finite, float64; empty: each counts once.
     """
+
+    most: int
+    pointers: Int64
+    terms: Int64
+    weights: Float64
 
     __slots__ = ("most", "pointers", "terms", "weights")
 
@@ -356,6 +398,9 @@ class Allowed:
     mask
         Whether each may, bool (n,); not to be changed.
     """
+
+    count: int
+    size: int
 
     __slots__ = ("_mask", "_numbers", "count", "size")
 
@@ -425,6 +470,14 @@ class SearchPlan:
     filtered_first
         How many times fewer documents than all may be returned if these are looked at first.
     """
+
+    allowed: Allowed | None
+    coarse: int
+    filtered_first: int
+    heavy: int
+    k: int
+    sparse: int
+    window: int
 
     __slots__ = (
         "allowed", "coarse", "filtered_first", "heavy", "k", "prepared", "sparse", "window",

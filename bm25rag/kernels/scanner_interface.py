@@ -45,7 +45,7 @@ class FoldArrays:
 
     def __init__(self, entries: UInt64) -> None:
         _check_table(entries)
-        self.entries = entries
+        self.entries: UInt64 = entries
         # What a backend has made of this.
         self.prepared: Any = None
 

@@ -111,6 +111,9 @@ class LiveIndex:
         What was last saved in a folder that this is not the writer of.
     """
 
+    state: State
+    attachment: Attachment
+
     def __init__(self, state: State, attachment: Attachment) -> None:
         self.state, self.attachment = state, attachment
         self.saved: SavedCopy | None = None
@@ -348,7 +351,7 @@ class LiveIndex:
     def _release(self) -> None:
         writer = self.attachment
         if isinstance(writer, FolderWriter):
-            self.attachment = CLOSED  # first: without its lock, nobody may write
+            self.attachment: Attachment = CLOSED  # first: without its lock, nobody may write
             writer.close()
 
     def _loses(self) -> str | None:

@@ -11,7 +11,7 @@ import numpy as np
 from bm25rag.columns.column import offset_type
 from bm25rag.columns.merge import JoinedTerms
 from bm25rag.columns.string_table import key_ranges
-from bm25rag.common.arrays import Array, Bool, UInt32, Unsigned
+from bm25rag.common.arrays import Array, Bool, UInt32, Unsigned, as_index
 from bm25rag.common.chunks import Chunks, Spool, Spools
 from bm25rag.common.threads import map_in_order
 from bm25rag.kernels.records import Run
@@ -91,13 +91,15 @@ class MergedPostings:
         def pieces() -> Iterator[UInt32]:
             for place, view in enumerate(self._views):
                 for some in _living_lengths(view):
-                    yield self._new_lengths[place].take(some) if self._new_lengths else some
+                    yield (
+                        self._new_lengths[place].take(as_index(some)) if self._new_lengths else some
+                    )
 
         return Chunks(np.uint32, self._offsets[-1], pieces())
 
     def codes(self, run: Run) -> Unsigned:
         """Return the code of every posting of a run, which has its segment's in place of tf."""
-        return self._new_codes[self._view_at[run.first]].take(run.tf)
+        return self._new_codes[self._view_at[run.first]].take(as_index(run.tf))
 
     def postings(self) -> Postings:
         """Return all, merged in memory."""
@@ -106,7 +108,7 @@ class MergedPostings:
         lengths = [some if living is None else some[living] for some, living in each]
         if self._new_lengths:
             pairs = zip(self._new_lengths, lengths, strict=True)
-            lengths = [new.take(some) for new, some in pairs]
+            lengths = [new.take(as_index(some)) for new, some in pairs]
         fields = self._text_fields
         all_lengths = np.concatenate(lengths)
         return placed.postings(self._tf, self._lengths, all_lengths, text_fields=fields)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bm25rag.common.arrays import Bool, Int64, UInt32, Unsigned
+from bm25rag.common.arrays import Bool, Int64, UInt32, Unsigned, as_index
 from bm25rag.common.strings import utf8, utf8_each
 from bm25rag.filters import Condition, Operator
 from bm25rag.filters.operators import (
@@ -324,7 +324,7 @@ def _with_element(fields: Fields, path: Path, operator: Contains | ContainsFolde
         passing = np.zeros(len(elements), np.bool_)
         texts = elements.values(STRING)
         passing[elements.codes_of(STRING)] = [operator.passes([text]) for text in texts]
-    mask[elements.documents[passing.take(elements.codes)]] = True
+    mask[elements.documents[passing.take(as_index(elements.codes))]] = True
     return mask
 
 
@@ -339,7 +339,7 @@ def _with_elements(
     if elements is None or elements.documents is None:  # all lists are empty
         return mask
     passing = _passing_values(elements, In(members))
-    wanted = passing.take(elements.codes)
+    wanted = passing.take(as_index(elements.codes))
     documents = elements.documents[wanted]
     if isinstance(operator, ContainsAll):
         if np.count_nonzero(passing) < operator.distinct:  # no document has one of them
@@ -357,7 +357,7 @@ def _with_each(
     ``documents`` and ``codes`` are those of the elements that are equal to one.
     """
     starts, sizes = _groups(documents)
-    kept = np.repeat(sizes >= operator.distinct, sizes)
+    kept = np.repeat(sizes >= operator.distinct, as_index(sizes))
     documents, codes = documents[kept], codes[kept]
     for first in range(0, len(operator.members), 64):  # each has a bit of a number
         if not len(documents):
@@ -367,8 +367,8 @@ def _with_each(
         for bit, member in enumerate(members):
             bits[_passing_values(elements, Equals(member))] |= np.uint64(1 << bit)
         starts, sizes = _groups(documents)
-        matched = np.bitwise_or.reduceat(bits.take(codes), starts)
-        kept = np.repeat(matched == np.uint64((1 << len(members)) - 1), sizes)
+        matched = np.bitwise_or.reduceat(bits.take(as_index(codes)), as_index(starts))
+        kept = np.repeat(matched == np.uint64((1 << len(members)) - 1), as_index(sizes))
         documents, codes = documents[kept], codes[kept]
     return documents
 

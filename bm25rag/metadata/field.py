@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bm25rag.columns.column import Column
-from bm25rag.common.arrays import Bool, Int64, UInt8, UInt32, UInt64, Unsigned
+from bm25rag.common.arrays import Bool, Int64, UInt8, UInt32, UInt64, Unsigned, as_index
 from bm25rag.common.codec import decode_metadata
 from bm25rag.common.gil import BLOCK, releasing_gil
 from bm25rag.common.strings import text_of
@@ -98,6 +98,14 @@ class Field:
         Where ``documents``, codes and ``numbers`` lie in the arrays of the segment's fields.
     """
 
+    documents: UInt32 | None
+    codes: Unsigned
+    starts: tuple[int, ...]
+    numbers: UInt64
+    column: Column
+    first: int
+    spans: dict[str, slice]
+
     def __init__(
         self,
         documents: UInt32 | None,
@@ -167,7 +175,7 @@ class Field:
 
     def spread(self, passing: Bool, missing: bool, count: int) -> Bool:
         """Return which of ``count`` documents have a passing value; ``missing`` for no value."""
-        hits = passing.take(self.codes)
+        hits = passing.take(as_index(self.codes))
         if self.documents is None:
             return hits
         mask = np.full(count, missing)

@@ -63,6 +63,11 @@ class Fields:
         The distinct values that are strings.
     """
 
+    count: int
+    arrays: Arrays
+    paths: Column
+    strings: Column
+
     def __init__(self, count: int, arrays: Arrays, paths: Column, strings: Column) -> None:
         self.count, self.arrays, self.paths, self.strings = count, arrays, paths, strings
         self._opened: dict[Path, Field] | None = None
@@ -166,6 +171,8 @@ class Assembler:
     ``new`` makes what takes an array: ``Growing``, or ``Spools.new`` for arrays on disk.
     ``complete`` says whether all paths are added.
     """
+
+    complete: bool
 
     def __init__(self, count: int, new: Callable[[type[np.generic]], Growing | Spool]) -> None:
         self._count, self.complete = count, True

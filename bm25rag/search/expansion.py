@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bm25rag.common.arrays import Float64, UInt32
+from bm25rag.common.arrays import Float64, UInt32, as_index
 from bm25rag.common.strings import text_of
 from bm25rag.kernels.records import Matches
 from bm25rag.search.query_terms import Terms
@@ -107,7 +107,7 @@ def _fill(postings: Postings, tf: UInt32 | Float64, vectors: dict[int, dict[str,
     is_wanted[ascending] = True
     numbers = np.arange(len(postings.terms), dtype=np.uint32)
     for run in postings.runs(numbers, LivingPostings(is_wanted)):
-        terms, tfs = np.repeat(run.terms, run.sizes), tf[run.tf]
+        terms, tfs = np.repeat(run.terms, as_index(run.sizes)), tf[run.tf]
         counted = zip(terms.tolist(), run.documents.tolist(), tfs.tolist(), strict=True)
         for term, document, count in counted:
             vectors[ascending[document]][text_of(postings.terms.column[term])] = count

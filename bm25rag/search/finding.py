@@ -16,7 +16,7 @@ from bm25rag.common.checks import check_count, check_real
 from bm25rag.common.threads import share
 from bm25rag.errors import IncompleteWarning
 from bm25rag.kernels import backend
-from bm25rag.kernels.records import Matches
+from bm25rag.kernels.records import Allowed, Matches
 from bm25rag.search import ranking
 from bm25rag.search.query_terms import RestrictedTerms, Terms
 from bm25rag.search.ranking import Masks, Ranked
@@ -217,11 +217,13 @@ def warn_of_cut(queries: Sequence[Terms]) -> None:
 class Finder:
     """Finds the matches of queries one by one, where texts, functions or groups decide."""
 
+    masks: tuple[Allowed | None, ...]
+
     def __init__(self, snapshot: Snapshot, wanted: Wanted) -> None:
         known, asked = (None, None) if wanted.filter is None else _split(wanted.filter)
         self._snapshot, self._wanted, self.masks = snapshot, wanted, snapshot.masks(known)
         self._answers = None if asked is None else _Answers(snapshot, asked)
-        self.asks = asked is not None
+        self.asks: bool = asked is not None
 
     @property
     def width(self) -> int:

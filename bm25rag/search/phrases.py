@@ -27,6 +27,9 @@ class WordsInText:
         Whether they must follow one another.
     """
 
+    words: tuple[str, ...]
+    in_a_row: bool
+
     def __init__(self, words: Sequence[str], in_a_row: bool) -> None:
         self.words, self.in_a_row = tuple(words), in_a_row
         self._places: dict[str, int] = {}  # the bits of the places that a word has

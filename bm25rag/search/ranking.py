@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -14,9 +14,12 @@ from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.threads import share
 from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import Backend
-from bm25rag.kernels.records import Allowed, Matches, SearchPlan
+from bm25rag.kernels.records import Allowed, Matches, Queries, SearchPlan
 from bm25rag.search.query_terms import ResolvedQueries, Terms, resolve_queries
 from bm25rag.search.snapshot import Snapshot, by_row
+
+if TYPE_CHECKING:
+    from bm25rag.search.term_numbers import TermCache
 
 Masks: TypeAlias = Sequence[Allowed | None]
 """Which documents of each segment may be returned; ``None``: all."""
@@ -115,6 +118,11 @@ def rank(
 class QueryBatch:
     """The consecutive queries that one thread answers, segment by segment."""
 
+    snapshot: Snapshot
+    cache: TermCache
+    rows: Int64
+    scores: Float64
+
     def __init__(
         self,
         snapshot: Snapshot,
@@ -125,10 +133,10 @@ class QueryBatch:
         floor: float,
     ) -> None:
         self.snapshot, self.cache = snapshot, resolved.cache
-        self.queries = resolved.queries.between(first, last)
+        self.queries: Queries = resolved.queries.between(first, last)
         self.rows, self.scores = result.numbers[first:last], result.scores[first:last]
-        self.counts = result.counts[first:last]
-        self.floors = np.empty(last - first)
+        self.counts: Int64 = result.counts[first:last]
+        self.floors: Float64 = np.empty(last - first)
         self.floors.fill(floor)
 
     def merge(self, rows: Int64, scores: Float64, counts: Int64) -> None:

@@ -32,6 +32,9 @@ class RestrictedSnapshot(Snapshot):
         by those of the documents themselves.
     """
 
+    collection_size: int
+    average_length: float
+
     is_restricted = True
 
     def __init__(

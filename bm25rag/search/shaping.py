@@ -15,7 +15,7 @@ import numpy as np
 
 from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.checks import check_count
-from bm25rag.decay import Decay, DecayLike, multiplied_each, read_decay
+from bm25rag.decay import Decay, DecayLike, Prior, multiplied_each, read_decay
 from bm25rag.documents import Hit
 from bm25rag.filters import Condition, Filter
 from bm25rag.filters.operators import In
@@ -57,13 +57,15 @@ class Shaping:
         If an argument is wrong.
     """
 
+    group: str | None
+
     def __init__(
         self, snapshot: Snapshot, group: str | None, per_group: int, decay: DecayLike | None
     ) -> None:
         self._snapshot, self.group = snapshot, group
         self._path = check_group(group, per_group)
         self.per_group = per_group
-        self.decay = None if decay is None else read_decay(decay)
+        self.decay: Decay | Prior | None = None if decay is None else read_decay(decay)
         self._decay_path = () if self.decay is None else parse_path(self.decay.path, "path")
 
     def width(self, k: int, documents: int) -> int:

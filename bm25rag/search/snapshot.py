@@ -72,21 +72,23 @@ class Snapshot:
         analyzer: Analyzer,
         statistics: Statistics | None = None,
     ) -> None:
-        self.views = tuple(views)
+        self.views: tuple[SegmentView, ...] = tuple(views)
         self.parameters = parameters
         self.analyzer = analyzer
         self.statistics = statistics
-        self.bases = tuple(accumulate((view.count for view in self.views), initial=0))
-        self.count = self.bases[-1]
+        self.bases: tuple[int, ...] = tuple(
+            accumulate((view.count for view in self.views), initial=0)
+        )
+        self.count: int = self.bases[-1]
         # Whether rows are the numbers of documents.
         self._is_plain = len(self.views) == 1 and self.count == len(self.views[0].segment)
         tokens = add_tokens(view.tokens for view in self.views)
         # Of several analyses, those of the first.
-        self.tokens = tokens[0] if analyzer.also else sum(tokens)
+        self.tokens: int = tokens[0] if analyzer.also else sum(tokens)
         of_all = tokens if statistics is None else statistics.tokens
         # How many documents the statistics are of.
-        self.collection_size = self.count if statistics is None else statistics.documents
-        self.matches_all = all(parameters.matched_fields)
+        self.collection_size: int = self.count if statistics is None else statistics.documents
+        self.matches_all: bool = all(parameters.matched_fields)
         totals: tuple[float, ...] = of_all
         if parameters.fields is not None:
             weighted = 0.0
@@ -95,8 +97,8 @@ class Snapshot:
             totals = (weighted,)
         # By each analysis.
         size = self.collection_size
-        self.averages = [one / size if size else 0.0 for one in totals]
-        self.average_length = self.averages[0]
+        self.averages: list[float] = [one / size if size else 0.0 for one in totals]
+        self.average_length: float = self.averages[0]
         self._term_cache = TermCache(self.views, parameters, self.collection_size, 0, statistics)
         self._tables: tuple[Float32, ...] | None = None
 

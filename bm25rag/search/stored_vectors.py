@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 
-from bm25rag.common.arrays import Int64
+from bm25rag.common.arrays import Int64, as_index
 from bm25rag.common.strings import text_of
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.view import SegmentView
@@ -50,6 +50,6 @@ def _read(view: SegmentView, numbers: Int64) -> dict[int, dict[str, float]]:
     bits = postings.code_tf[postings.codes[places]]
     weights = bits.view(np.float32).astype(np.float64).tolist()
     entries = zip(map(spelled.__getitem__, terms.tolist()), weights, strict=True)
-    sizes = np.bincount(documents[places], minlength=len(chosen))[numbers]
+    sizes = np.bincount(as_index(documents[places]), minlength=len(chosen))[numbers]
     each = zip(numbers.tolist(), sizes.tolist(), strict=True)
     return {number: dict(islice(entries, size)) for number, size in each}

@@ -70,20 +70,22 @@ class TermCache(TermNumbers):
         self.capacity = capacity
         self._free = iter(range(used, capacity))
         self._unknown: list[str] = []
-        self.idf = np.zeros(capacity, np.float32)
-        self.frequencies = np.zeros(capacity, np.int64)
+        self.idf: Float32 = np.zeros(capacity, np.float32)
+        self.frequencies: Int64 = np.zeros(capacity, np.int64)
         # For each segment, as ``Postings.find`` gives them.
-        self.starts = [
+        self.starts: list[Int64] = [
             np.zeros((capacity, view.segment.postings.doc_blocks.count + 1), np.int64)
             for view in views
         ]
         absent = parameters.absent_weight
-        self.arrays = [TermArrays(starts, self.idf, absent) for starts in self.starts]
+        self.arrays: list[TermArrays] = [
+            TermArrays(starts, self.idf, absent) for starts in self.starts
+        ]
 
     @property
     def bytes_per_term(self) -> int:
         """Bytes of the places of one term in all segments."""
-        return 8 * sum(table.shape[1] for table in self.starts) + 1
+        return int(8 * sum(table.shape[1] for table in self.starts) + 1)
 
     def larger(self, capacity: int, wanted: int) -> TermCache:
         """Return a cache of another capacity, with the same terms if ``wanted`` more have room."""

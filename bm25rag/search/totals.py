@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bm25rag.common.arrays import Int64
+from bm25rag.common.arrays import Int64, as_index
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels.records import Allowed
 from bm25rag.search.finding import Finder, Wanted
@@ -60,7 +60,7 @@ class Totals:
         assert self._groups is not None
         groups = self._groups.of(self._rows)
         shared = groups[groups >= 0]
-        return np.bincount(shared), len(groups) - len(shared)
+        return np.bincount(as_index(shared)), len(groups) - len(shared)
 
     @lazy_property
     def _rows(self) -> Int64:

@@ -28,11 +28,15 @@ class Changes:
     until it has been verified; ``masks`` are those of filters on them.
     """
 
+    deleted: UInt32
+    changed: dict[int, bytes]
+    unverified: str | None
+
     def __init__(
         self, deleted: UInt32, changed: dict[int, bytes], unverified: str | None = None
     ) -> None:
         self.deleted, self.changed, self.unverified = deleted, changed, unverified
-        self.masks = MaskCache()
+        self.masks: MaskCache = MaskCache()
 
     def __len__(self) -> int:
         return len(self.deleted) + len(self.changed)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bm25rag.common.arrays import Int64, UInt16, UInt32, Unsigned
+from bm25rag.common.arrays import Array, Int64, UInt16, UInt32, Unsigned, as_index
 
 # Documents of a block; tests set it small.
 DOC_BLOCK = 65_536
@@ -35,11 +35,18 @@ class DocBlocks:
         The block of every posting of the other terms, uint16.
     """
 
+    count: int
+    size: int
+    terms: UInt32
+    edges: UInt32
+    before: Unsigned
+    high: UInt16
+
     def __init__(
         self, count: int, terms: UInt32, edges: UInt32, before: Unsigned, high: UInt16
     ) -> None:
         self.count, self.size = count, DOC_BLOCK
-        self.firsts = np.arange(0, count * DOC_BLOCK, DOC_BLOCK)
+        self.firsts: Int64 = np.arange(0, count * DOC_BLOCK, DOC_BLOCK)
         self.terms, self.edges, self.before, self.high = terms, edges, before, high
         self._terms, self._before = terms.data, before.data
 
@@ -88,13 +95,13 @@ class DocBlocks:
         frequent = self.terms[rows].astype(np.int64) - first
         by_edges = np.zeros(len(counts), np.bool_)
         by_edges[frequent] = True
-        by_edges = np.repeat(by_edges, counts)
+        by_edges = np.repeat(by_edges, as_index(counts))
         result = np.empty(len(by_edges), np.uint32)
         start = self._first_high(first, indptr.data)
         result[~by_edges] = self.high[start : start + np.count_nonzero(~by_edges)]
         ends = np.column_stack((self.edges[rows], counts[frequent])).astype(np.int64)
         blocks = np.tile(np.arange(self.count, dtype=np.uint32), len(frequent))
-        result[by_edges] = np.repeat(blocks, np.diff(ends, axis=1, prepend=0).ravel())
+        result[by_edges] = np.repeat(blocks, as_index(np.diff(ends, axis=1, prepend=0).ravel()))
         return result
 
     @property
@@ -115,6 +122,9 @@ class DocBlockBuilder:
     of the table), ``cells`` and ``high`` see ``PostingsTarget``.
     """
 
+    high: UInt16
+    targets: Array
+
     def __init__(self, indptr: Int64, size: int) -> None:
         self._indptr = indptr
         self._count = doc_block_count(size)
@@ -124,10 +134,10 @@ class DocBlockBuilder:
         self._terms = np.flatnonzero(frequent) if self._count > 1 else np.empty(0, np.int64)
         counts = frequencies[self._terms]
         self._before = indptr[self._terms] - (np.cumsum(counts) - counts)
-        self.cells = np.zeros((len(self._terms), self._count), np.uint32)
+        self.cells: UInt32 = np.zeros((len(self._terms), self._count), np.uint32)
         self.targets, self.high = np.empty(0, np.int64), np.empty(0, np.uint16)
         if self._count > 1:
-            self.targets = np.cumsum(np.where(frequent, frequencies, 0))
+            self.targets: Int64 = np.cumsum(np.where(frequent, frequencies, 0))
             self.targets[self._terms] = -1 - np.arange(len(self._terms))
             self.high = np.empty(indptr[-1] - counts.sum(), np.uint16)
 

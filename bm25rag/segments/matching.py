@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bm25rag.columns.merge import JoinedTerms
-from bm25rag.common.arrays import Bool, Int64, UInt32, Unsigned
+from bm25rag.common.arrays import Bool, Int64, UInt32, Unsigned, as_index
 from bm25rag.kernels.records import Run
 from bm25rag.segments.postings import Postings
 from bm25rag.segments.postings_builder import place_postings
@@ -23,7 +23,9 @@ def matching_postings(postings: Postings, matched: Sequence[bool]) -> Postings:
     fields = postings.text_fields
     tf, lengths = postings.pairs()
     assert fields is not None  # without fields, no weight is 0
-    codes = _Codes(fields.counts[:, list(matched)].any(axis=1).take(tf), postings.codes.dtype)
+    codes = _Codes(
+        fields.counts[:, list(matched)].any(axis=1).take(as_index(tf)), postings.codes.dtype
+    )
     terms = JoinedTerms([postings.terms])
     runs = list(postings.runs(terms.numbers[0], codes.keep))
     placed = place_postings(terms, runs, len(postings.lengths), codes)

@@ -8,6 +8,8 @@ from bm25rag.common.arrays import Array, Bool, Int64, UInt32
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels.records import Allowed
 from bm25rag.metadata.mask_cache import MaskCache
+from bm25rag.segments.changes import Changes
+from bm25rag.segments.segment import Segment
 from bm25rag.segments.view import SegmentView
 
 
@@ -24,14 +26,17 @@ class PartView(SegmentView):
         Numbers of living documents of the view, ascending.
     """
 
+    segment: Segment
+    changes: tuple[Changes, ...]
+
     def __init__(self, view: SegmentView, kept: UInt32) -> None:
         segment = view.segment
         self.segment, self.changes, self._view, self._kept = segment, view.changes, view, kept
-        self.masks = MaskCache()
-        self.count = len(kept)
-        self.is_whole = self.count == len(segment)
-        self.tokens = segment.postings.tokens_of(kept) if self.count else (0,)
-        self.size = segment.nbytes * self.count // max(len(segment), 1)
+        self.masks: MaskCache = MaskCache()
+        self.count: int = len(kept)
+        self.is_whole: bool = self.count == len(segment)
+        self.tokens: tuple[int, ...] = segment.postings.tokens_of(kept) if self.count else (0,)
+        self.size: int = segment.nbytes * self.count // max(len(segment), 1)
 
     def __reduce__(self) -> tuple[type[SegmentView], tuple[object, ...]]:
         raise TypeError("a part of a segment cannot be pickled: it would bring the others along")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from bm25rag.columns.string_table import StringTable
-from bm25rag.common.arrays import Bool, Float64, Int64, UInt16, UInt32, Unsigned
+from bm25rag.common.arrays import Bool, Float64, Int64, UInt16, UInt32, Unsigned, as_index
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels.records import FileBlocks, PostingsArrays, Run
 from bm25rag.segments.doc_blocks import DocBlocks, spans
@@ -55,6 +55,17 @@ class Postings:
     text_fields
         What numbers in place of tf and |d| stand for, if texts have fields.
     """
+
+    terms: StringTable
+    indptr: Unsigned
+    documents: UInt16
+    doc_blocks: DocBlocks
+    codes: Unsigned
+    code_tf: UInt32
+    code_length: UInt32
+    lengths: UInt32
+    bounds: tuple[float, float] | None
+    text_fields: TextFields | None
 
     def __init__(
         self,
@@ -134,7 +145,7 @@ class Postings:
         """Return the documents of a term, given its ``starts``, ascending, int64."""
         documents = self.documents[starts[0] : starts[-1]].astype(np.int64)
         if self.doc_blocks.count > 1:
-            documents += np.repeat(self.doc_blocks.firsts, np.diff(starts))
+            documents += np.repeat(self.doc_blocks.firsts, as_index(np.diff(starts)))
         return documents
 
     def place_of(self, number: int, starts: Int64) -> int | None:
@@ -233,7 +244,7 @@ class Postings:
     def term_numbers(self) -> UInt32:
         """Return the term of every posting, (P,), uint32."""
         counts = self.frequencies()
-        return np.repeat(np.arange(len(self.terms), dtype=np.uint32), counts)
+        return np.repeat(np.arange(len(self.terms), dtype=np.uint32), as_index(counts))
 
     @property
     def nbytes(self) -> int:

@@ -29,6 +29,14 @@ class Segment:
     filters on this segment.
     """
 
+    postings: Postings
+    ids: StringTable
+    texts: Column
+    metadata: Column
+    payloads: Column
+    tokens: tuple[int, ...]
+    vectors: Postings | None
+
     def __init__(
         self,
         postings: Postings,
@@ -45,7 +53,7 @@ class Segment:
         self.texts, self.metadata, self.payloads = texts, metadata, payloads
         self.tokens, self.stored_fields, self.vectors = tokens, stored_fields, vectors
         self.other_texts = other_texts
-        self.masks = MaskCache()
+        self.masks: MaskCache = MaskCache()
         # The last result of ``matching``, and what it was asked for.
         self._matching: tuple[tuple[bool, ...], Segment] | None = None
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from bm25rag.columns.column import Column
-from bm25rag.common.arrays import Int16, Int64, UInt32, UInt64
+from bm25rag.common.arrays import Int16, Int64, UInt32, UInt64, as_index
 from bm25rag.common.gil import release_gil
 from bm25rag.errors import CorruptIndexError
 
@@ -40,7 +40,7 @@ class Spelling:
             release_gil()
         self._order = np.argsort(lengths, kind="stable").astype(np.uint32)
         counts = np.bincount(
-            lengths[lengths <= LONGEST + FURTHEST], minlength=LONGEST + 2 * FURTHEST
+            as_index(lengths[lengths <= LONGEST + FURTHEST]), minlength=LONGEST + 2 * FURTHEST
         )
         self._edges = np.concatenate(([0], np.cumsum(counts))).tolist()
         self._signatures = signatures[self._order]
@@ -89,7 +89,7 @@ def _read(column: Column, first: int, last: int) -> tuple[Int64, UInt64, UInt32]
     bits = np.append(_bits(codes), np.uint64(0))
     codes = np.append(codes, np.uint32(0))
     ends = np.stack((codes[edges[:-1]], codes[edges[1:] - 1])) & _LOW
-    return np.diff(edges), np.bitwise_or.reduceat(bits, edges[:-1]), ends
+    return np.diff(edges), np.bitwise_or.reduceat(bits, as_index(edges[:-1])), ends
 
 
 def _codes(text: str) -> UInt32:

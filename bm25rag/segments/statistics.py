@@ -13,6 +13,11 @@ class Statistics:
     documents each of ``terms`` occurs, (V,), unsigned.
     """
 
+    documents: int
+    tokens: tuple[int, ...]
+    terms: StringTable
+    frequencies: Unsigned
+
     def __init__(
         self, documents: int, tokens: tuple[int, ...], terms: StringTable, frequencies: Unsigned
     ) -> None:

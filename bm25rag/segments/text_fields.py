@@ -21,7 +21,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from bm25rag.columns.column import build_column
-from bm25rag.common.arrays import Array, Float64, Int64, UInt32, Unsigned
+from bm25rag.common.arrays import Array, Float64, Int64, UInt32, Unsigned, as_index
 from bm25rag.common.strings import utf8_each
 from bm25rag.kernels.records import Run
 
@@ -42,6 +42,10 @@ class TextFields:
         How long each is, for each number that stands for |d|, uint32 (L, F).
     """
 
+    names: tuple[str, ...]
+    counts: UInt32
+    lengths: UInt32
+
     def __init__(self, names: tuple[str, ...], counts: UInt32, lengths: UInt32) -> None:
         self.names, self.counts, self.lengths = names, counts, lengths
 
@@ -61,7 +65,9 @@ class TextFields:
         """Return the weighted tf and |d| of pairs of numbers; of analyses, their own."""
         if self.are_analyses:
             weights = [1.0] * len(self.names)
-        return _weigh(self.counts, weights).take(tf), _weigh(self.lengths, weights).take(lengths)
+        return _weigh(self.counts, weights).take(as_index(tf)), _weigh(self.lengths, weights).take(
+            as_index(lengths)
+        )
 
     def tokens(self, lengths: Unsigned | Int64) -> tuple[int, ...]:
         """Return the sum of the lengths that numbers stand for, by field."""
@@ -136,7 +142,9 @@ def join_fields(run: Run, fields: int) -> tuple[Run, UInt32]:
     is_first[starts] = True
     rows = np.zeros((int(np.count_nonzero(is_first)), fields), np.uint32)
     rows[np.cumsum(is_first) - 1, columns] = run.tf
-    sizes = np.add.reduceat(is_first, starts, dtype=np.uint32) if len(starts) else run.sizes
+    sizes = (
+        np.add.reduceat(is_first, as_index(starts), dtype=np.uint32) if len(starts) else run.sizes
+    )
     distinct, numbers = number_rows(rows)
     return Run(run.terms, sizes, documents[is_first], numbers, run.first // fields), distinct
 
@@ -176,7 +184,7 @@ def number_runs(runs: list[Run], tables: Sequence[UInt32], fields: int) -> UInt3
     """Give the rows of all runs the same numbers, in place; return the distinct rows."""
     rows, numbers = join_rows([np.empty((0, fields), np.uint32), *tables])
     for place, of_run in enumerate(numbers[1:]):
-        runs[place] = runs[place]._replace(tf=of_run.take(runs[place].tf))
+        runs[place] = runs[place]._replace(tf=of_run.take(as_index(runs[place].tf)))
     return rows
 
 

@@ -110,7 +110,7 @@ class Weights:
             for first in range(0, len(bits), _AT_ONCE):
                 if (known := self.distinct) is not None:
                     self._note(np.concatenate((known, bits[first : first + _AT_ONCE])))
-        self.bounds = least, most
+        self.bounds: tuple[float, float] = least, most
 
     def _note(self, bits: UInt32) -> None:
         ordered = np.sort(bits)  # np.unique makes a hash table, which takes 4 s for three million

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from bm25rag.common.arrays import Bool, Int64
+from bm25rag.common.arrays import Bool, Int64, UInt32, as_index
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels.records import Allowed
 from bm25rag.metadata.mask_cache import MaskCache
@@ -25,11 +25,15 @@ def add_tokens(each: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
 class SegmentView:
     """A segment with its changes, the oldest first, applied; immutable."""
 
+    tokens: tuple[int, ...]
+    segment: Segment
+    changes: tuple[Changes, ...]
+
     def __init__(self, segment: Segment, changes: tuple[Changes, ...] = ()) -> None:
         self.segment, self.changes = segment, changes
         # Numbers of the deleted documents, ascending.
-        self.deleted = all_deleted(changes)
-        self.masks = MaskCache()
+        self.deleted: UInt32 = all_deleted(changes)
+        self.masks: MaskCache = MaskCache()
         self._living: Bool | None = None
         self._changed: dict[int, bytes] | None = None
         # How many postings of a term are of deleted documents, by where its postings lie.
@@ -39,11 +43,11 @@ class SegmentView:
             removed = segment.postings.tokens_of(self.deleted)
             pairs = zip(segment.tokens, removed, strict=False)  # see ``add_tokens``
             self.tokens = tuple(all - gone for all, gone in pairs)
-        self.count = len(segment) - len(self.deleted)
+        self.count: int = len(segment) - len(self.deleted)
         # Whether all documents live.
-        self.is_whole = not len(self.deleted)
+        self.is_whole: bool = not len(self.deleted)
         # About how many bytes its living documents take, which is what merging it costs.
-        self.size = segment.nbytes * self.count // max(len(segment), 1)
+        self.size: int = segment.nbytes * self.count // max(len(segment), 1)
 
     def __reduce__(self) -> tuple[type[SegmentView], tuple[object, ...]]:
         return SegmentView, (self.segment, self.changes)
@@ -138,7 +142,7 @@ class SegmentView:
         if living is None:
             return postings.frequencies()
         starts = postings.indptr[:-1].astype(np.int64)
-        return np.add.reduceat(living[postings.all_documents()], starts, dtype=np.int64)
+        return np.add.reduceat(living[postings.all_documents()], as_index(starts), dtype=np.int64)
 
     def ranks(self, numbers: Int64) -> Int64:
         """Return the ranks of living documents among the living ones, by document number."""

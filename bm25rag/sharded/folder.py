@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from bm25rag.analysis import Tokenizer
@@ -79,6 +79,8 @@ class ShardedReader(FolderReader):
     sharded, shards
         What was read last; without ``only``, of every shard.
     """
+
+    manifest: Manifest
 
     description = "a sharded index opened with mode='r'"
 
@@ -251,7 +253,7 @@ class ShardedWriter(FolderWriter):
     ) -> None:
         """Start from the last commit."""
         self._sharded, self._shards, self._state = sharded, shards, state
-        self.keep = sharded.settings.get("keep", 0)
+        self.keep: Any = sharded.settings.get("keep", 0)
         self._shard_of = WeakKeyDictionary()
         for number, shard in enumerate(self._shards):
             self.assign(shard.views, number)

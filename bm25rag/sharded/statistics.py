@@ -59,10 +59,10 @@ class LocalStatistics:
 
     def __init__(self, views: Sequence[SegmentView], parameters: Parameters) -> None:
         views = [view.matching(parameters.matched_fields) for view in views]
-        self.documents = sum(view.count for view in views)
-        self.tokens = add_tokens(view.tokens for view in views)
+        self.documents: int = sum(view.count for view in views)
+        self.tokens: tuple[int, ...] = add_tokens(view.tokens for view in views)
         self._counts = [TermCounts(view.segment.postings.terms, _count(view)) for view in views]
-        self.terms = sum(len(counts) for _, counts in self._counts)
+        self.terms: int = sum(len(counts) for _, counts in self._counts)
 
     def partition(self, number: int, of: int) -> list[TermCounts]:
         """Return the counts in one of some partitions, for each segment."""

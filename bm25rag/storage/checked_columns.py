@@ -22,6 +22,9 @@ _AT_ONCE = 1024
 class CheckedColumn(Column):
     """A column of a file; the parameters are those of ``Column``."""
 
+    file_offsets: CheckedArray
+    file_data: CheckedArray
+
     def __init__(
         self, offsets: CheckedArray, data: CheckedArray, null: CheckedArray, count: int
     ) -> None:

@@ -6,7 +6,7 @@ from bisect import bisect_left
 
 import numpy as np
 
-from bm25rag.common.arrays import Int64, UInt32, Unsigned
+from bm25rag.common.arrays import Int64, UInt32, Unsigned, as_index
 from bm25rag.common.checks import LARGEST_WEIGHT
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels import backend
@@ -284,7 +284,7 @@ class CheckedPostings(Postings):
         """Check that codes and lengths say the same of every document."""
         self._check_lengths(documents)
         tokens = np.bincount(
-            documents, weights=self.code_tf[self.codes], minlength=len(self.lengths)
+            as_index(documents), weights=self.code_tf[self.codes], minlength=len(self.lengths)
         )
         if not np.array_equal(tokens, self.lengths):
             raise self._lengths.reject("does not agree with the postings")
@@ -296,8 +296,8 @@ class CheckedPostings(Postings):
         self._lengths.check(0, len(self._lengths))
         for first in range(0, len(documents), AT_ONCE):
             some = slice(first, first + AT_ONCE)
-            lengths = self.code_length.take(self.codes[some])
-            if np.any(lengths != self.lengths.take(documents[some])):
+            lengths = self.code_length.take(as_index(self.codes[some]))
+            if np.any(lengths != self.lengths.take(as_index(documents[some]))):
                 raise self._codes.reject("does not agree with the lengths")
 
 

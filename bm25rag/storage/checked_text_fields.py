@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bm25rag.common.arrays import Bool, Int64, UInt32, Unsigned
+from bm25rag.common.arrays import Bool, Int64, UInt32, Unsigned, as_index
 from bm25rag.segments.text_fields import TextFields
 from bm25rag.segments.view import add_tokens
 from bm25rag.storage.checked_columns import CheckedColumn, CheckedStringTable
@@ -79,8 +79,10 @@ class CheckedFieldPostings(CheckedPostings):
         own = fields.lengths[self.code_length, analyses]
         for first in range(0, len(documents), AT_ONCE):
             some = slice(first, first + AT_ONCE)
-            codes, rows = self.codes[some], self.lengths.take(documents[some])
-            if np.any(own.take(codes) != fields.lengths[rows, analyses.take(codes)]):
+            codes, rows = self.codes[some], self.lengths.take(as_index(documents[some]))
+            if np.any(
+                own.take(as_index(codes)) != fields.lengths[rows, analyses.take(as_index(codes))]
+            ):
                 raise self._codes.reject("does not agree with the lengths")
 
     def _check_sums(self, documents: UInt32) -> None:
@@ -89,9 +91,11 @@ class CheckedFieldPostings(CheckedPostings):
         self._check_numbers(self._lengths[:])
         self._check_lengths(documents)
         for field in range(len(fields.names)):
-            counts = fields.counts[:, field].take(self.code_tf)
-            tokens = np.bincount(documents, counts.take(self.codes), len(self.lengths))
-            if not np.array_equal(tokens, fields.lengths[:, field].take(self.lengths)):
+            counts = fields.counts[:, field].take(as_index(self.code_tf))
+            tokens = np.bincount(
+                as_index(documents), counts.take(as_index(self.codes)), len(self.lengths)
+            )
+            if not np.array_equal(tokens, fields.lengths[:, field].take(as_index(self.lengths))):
                 raise self._lengths.reject("does not agree with the postings")
         if add_tokens([fields.tokens(self.lengths)]) != self._tokens:
             raise self._lengths.reject("does not agree with the manifest")

@@ -7,14 +7,14 @@ and here, as uint32. ``docs/format.md`` has the details.
 
 from __future__ import annotations
 
+import errno
 import json
-import mmap
 import os
 import stat
 import sys
 import zlib
 from collections.abc import Mapping
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from bm25rag.common.logs import tell
 from bm25rag.errors import CorruptIndexError
 from bm25rag.kernels.records import FileBlocks
 from bm25rag.storage.fs import new_file
+
+if TYPE_CHECKING:
+    import mmap
 
 MAGIC = b"bm25rag\n"
 BLOCK = 1 << 16
@@ -192,6 +195,8 @@ class CheckedArray:
     ``values`` are all elements, not checked; ``offset`` is where they begin, in bytes.
     """
 
+    values: Array
+
     __slots__ = ("_file", "_name", "_offset", "values")
 
     def __init__(self, file: ArraysFile, name: str, values: Array, offset: int) -> None:
@@ -288,4 +293,18 @@ def _load(path: str, record: FileRecord, mapped: bool) -> mmap.mmap | bytes:
                 f"{path}: is {size} bytes long, expected {record.size}; "
                 "restore the folder from a copy"
             )
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if mapped else file.read()
+        return _map(file) if mapped else file.read()
+
+
+def _map(file: BinaryIO) -> mmap.mmap | bytes:
+    """Map a file; read it where it cannot be mapped."""
+    try:
+        import mmap
+    except ImportError:  # some builds of Python for WebAssembly
+        return file.read()
+    try:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except OSError as error:
+        if error.errno != errno.ENODEV:  # a file system that maps none
+            raise
+        return file.read()

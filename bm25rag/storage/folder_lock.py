@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
+from typing import Protocol
 
 from bm25rag.errors import LockedError, NotAnIndexError
 from bm25rag.forks import importing
@@ -14,8 +16,12 @@ from bm25rag.storage.checksummed_file import check_regular
 from bm25rag.storage.fs import make_folder
 from bm25rag.storage.manifest import BUILDING, LOCK, MANIFEST, is_ours, read_manifest, unfinished
 
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
+
+class FolderLock(Protocol):
+    """A lock that is held, as long as it is referred to."""
+
+    def release(self) -> None:
+        """Give it up, if that was not done before."""
 
 
 def check_target(folder: str) -> None:
@@ -42,28 +48,64 @@ def check_target(folder: str) -> None:
         )
 
 
-def lock_folder(folder: str, timeout: float = 0.0) -> BaseFileLock:
+def lock_folder(folder: str, timeout: float = 0.0) -> FolderLock:
     """Take the writer's lock of a folder; it is released when the process ends, if not before.
 
     If another writer still holds it after ``timeout`` seconds, ``LockedError`` is raised; if it is
     a folder or a link, ``CorruptIndexError``.
     """
+    path = os.path.join(folder, LOCK)
+    check_regular(path, links=False)  # a lock behind a link is not this folder's
+    if os.name == "posix" and find_spec("fcntl") is None:
+        return _lock_here(folder, timeout)
     with importing:  # only for writers
         from filelock import FileLock, Timeout
 
-    path = os.path.join(folder, LOCK)
-    check_regular(path, links=False)  # a lock behind a link is not this folder's
     held = FileLock(path, timeout=timeout, thread_local=False)
     try:
         held.acquire()
     except FileNotFoundError:
         raise NotAnIndexError(f"{folder} is gone; it was there a moment ago") from None
     except Timeout:
-        waited = f" after {timeout:g} seconds" if timeout else ""
-        raise LockedError(
-            f"another writer still has {folder} open{waited}; close it first"
-        ) from None
+        raise _locked(folder, timeout) from None
     return held
+
+
+def _locked(folder: str, timeout: float) -> LockedError:
+    waited = f" after {timeout:g} seconds" if timeout else ""
+    return LockedError(f"another writer still has {folder} open{waited}; close it first")
+
+
+# By the real path of each folder.
+_LOCKS_HERE: dict[str, threading.Lock] = {}
+
+
+class _LockHere:
+    """A lock within this process, for where files cannot be locked: in WebAssembly.
+
+    Files belong to one process there. A file that says that it is a lock would stay behind when a
+    page is closed, and lock out all later ones.
+    """
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self._held: threading.Lock | None = lock
+
+    def release(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            held.release()
+
+    def __del__(self) -> None:
+        self.release()
+
+
+def _lock_here(folder: str, timeout: float) -> FolderLock:
+    if not os.path.isdir(folder):
+        raise NotAnIndexError(f"{folder} is gone; it was there a moment ago")
+    lock = _LOCKS_HERE.setdefault(os.path.realpath(folder), threading.Lock())
+    if not lock.acquire(timeout=min(timeout, threading.TIMEOUT_MAX)):
+        raise _locked(folder, timeout)
+    return _LockHere(lock)
 
 
 # What a folder has before anything is in it; a manifest and a plan are those of a build in it.

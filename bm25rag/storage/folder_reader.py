@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bm25rag.analysis import PAPER, Analyzer, Tokenizer
 from bm25rag.analysis.settings import further_settings
-from bm25rag.analysis.stemming import snowball_version
+from bm25rag.analysis.snowball import snowball_version
 from bm25rag.common.clock import iso_time
 from bm25rag.errors import AnalyzerChangedWarning, TokenizerRequiredError, UntrustedIndexError
 from bm25rag.segments.view import SegmentView
@@ -32,6 +32,8 @@ class FolderReader(Attachment):
     no cache. ``commit`` is the id of the one commit to read; ``None`` for the last.
     ``opened_by`` holds the arguments of ``BM25Index.open``, for pickles.
     """
+
+    manifest: Manifest
 
     description = "an index opened with mode='r'"
     advice = "open it with mode='w' to change it, or change a copy in memory, copy.copy(index)"

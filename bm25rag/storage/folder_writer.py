@@ -15,7 +15,7 @@ from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
 from bm25rag.storage.attachment import Attachment
 from bm25rag.storage.checksummed_file import FileRecord
-from bm25rag.storage.folder_lock import check_target, folder_to_fill, lock_folder
+from bm25rag.storage.folder_lock import FolderLock, check_target, folder_to_fill, lock_folder
 from bm25rag.storage.fs import flush_folder
 from bm25rag.storage.kept_commits import drop_expired, keep_manifest
 from bm25rag.storage.manifest import MANIFEST, Manifest, clean, manifest_path, read_manifest
@@ -24,8 +24,6 @@ from bm25rag.storage.segment_files import write_commit
 from bm25rag.storage.state import State, parse_settings
 
 if TYPE_CHECKING:
-    from filelock import BaseFileLock
-
     from bm25rag.storage.folder_reader import FolderReader
 
 
@@ -36,11 +34,13 @@ def _read_named(folder: str, name: str | None) -> Manifest:
 class FolderWriter(Attachment):
     """The writer of a folder: it holds the lock and knows what is on disk."""
 
+    keep: Any
+
     description = "an index that is changed here"
     read_only = False
     packed = True  # whether texts are
 
-    def __init__(self, folder: str, held: BaseFileLock) -> None:
+    def __init__(self, folder: str, held: FolderLock) -> None:
         self._folder = folder
         self._file_lock = held
         self._process = os.getpid()
@@ -122,7 +122,7 @@ class FolderWriter(Attachment):
     def start_from(self, manifest: Manifest) -> None:
         """Start from the manifest of the last commit."""
         self._manifest = manifest
-        self.keep = manifest.settings.get("keep", 0)
+        self.keep: int = manifest.settings.get("keep", 0)
 
     def holds(self, folder: str) -> bool:
         """Whether this is the writer of ``folder``."""

@@ -34,7 +34,7 @@ def link_file(source: str, target: str) -> None:
     """Link a file that is never changed to another name, or copy it."""
     try:
         os.link(source, target)
-    except OSError:  # the file system has no links
+    except (OSError, AttributeError):  # the file system has no links, or Python has none
         with open(source, "rb") as old, new_file(target) as new:
             shutil.copyfileobj(old, new)
 

@@ -18,6 +18,8 @@ _MOST_OPEN = 256
 class LocalStore:
     """The files of a folder; ``link`` gives them second names in place of copies."""
 
+    name: str
+
     advice = "restore the folder from a copy, or drop what is damaged: bm25rag repair"
 
     def __init__(self, folder: str, link: bool = False) -> None:
@@ -56,7 +58,7 @@ class LocalStore:
                 return os.link(os.path.realpath(self._path(name)), path)
             except FileNotFoundError:
                 raise
-            except OSError:  # another file system, or one without links
+            except (OSError, AttributeError):  # another file system, or no links here
                 self._link = False
         with self._reading(name) as file, open(path, "xb") as new:
             file.seek(0)

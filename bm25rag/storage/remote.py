@@ -49,14 +49,14 @@ class RemoteStore:
         url = url.rstrip("/")
         if url.endswith(":"):  # without its slashes it would name a folder of this machine
             url += "//"
-        self.url = shown_url(url)
+        self.url: str = shown_url(url)
         if holds_secret(url):
             raise ValueError(
                 f"the URL of {self.url} must not hold a password or a query: pass credentials "
                 "in storage_options, or as the environment variables of the store's client"
             )
         self._url, self._options = url, dict(options or {})
-        self.name = f"{self.url} {_endpoint(self._options)}".strip()
+        self.name: str = f"{self.url} {_endpoint(self._options)}".strip()
 
     def read(self, name: str) -> bytes | None:
         """Return a file, cut off at the size of the largest manifest; ``None`` if missing.

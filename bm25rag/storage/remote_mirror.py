@@ -75,6 +75,9 @@ def is_part(path: str) -> bool:
 class Mirror:
     """A folder, ``folder``, that is kept as the folder of an index, ``store``, is."""
 
+    store: Store
+    folder: str
+
     manifest: ClassVar[str] = MANIFEST
 
     def __init__(self, store: Store, folder: str) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from bm25rag.analysis import Analyzer
 from bm25rag.errors import CorruptIndexError
 from bm25rag.segments.view import SegmentView
-from bm25rag.storage.folder_lock import lock_folder
+from bm25rag.storage.folder_lock import FolderLock, lock_folder
 from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.fs import flush_folder
 from bm25rag.storage.manifest import Manifest, read_manifest
@@ -18,9 +18,6 @@ from bm25rag.storage.saved_copy import files_of
 from bm25rag.storage.segment_files import read_views
 from bm25rag.storage.state import State, check_analyzer, parse_settings
 from bm25rag.storage.verify import verify_segments
-
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
 
 
 class Damage(NamedTuple):
@@ -59,7 +56,7 @@ def repair_folder(folder: str, dry_run: bool) -> list[Damage]:
 
 
 @contextmanager
-def locked(folder: str, dry_run: bool) -> Iterator[BaseFileLock | None]:
+def locked(folder: str, dry_run: bool) -> Iterator[FolderLock | None]:
     """Lock a folder, unless nothing is to be written."""
     if dry_run:
         yield None
@@ -154,6 +151,6 @@ def keep_aside(folder: str, damages: Sequence[Damage]) -> None:
         names = os.listdir(path) if os.path.isdir(path) else [""]
         for one in (os.path.join(path, name) if name else path for name in names):
             aside = os.path.relpath(one, folder).replace(os.sep, "-")
-            with suppress(OSError):  # it is there, or is missing, or there are no links
+            with suppress(OSError, AttributeError):  # it is there or missing, or there are no links
                 os.link(one, os.path.join(folder, f"{aside}.damaged"))
     flush_folder(folder)

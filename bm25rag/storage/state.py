@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bm25rag.analysis import Analyzer
 from bm25rag.analysis.settings import further_settings
-from bm25rag.analysis.stemming import snowball_version
+from bm25rag.analysis.snowball import snowball_version
 from bm25rag.common.checks import DEEPEST
 from bm25rag.errors import CorruptIndexError
 from bm25rag.scoring.variants import Parameters

@@ -7,7 +7,6 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
-import Stemmer
 
 from bm25rag.analysis import Analyzer
 from bm25rag.analysis.languages import (
@@ -17,6 +16,7 @@ from bm25rag.analysis.languages import (
     find_language,
     load_stopwords,
 )
+from bm25rag.analysis.snowball import algorithms
 from tests.support.analysis import OWN_STEMMERS, skip_without_stemmer
 
 # Algorithms that are not languages: a user names them as `stemmer`.
@@ -125,7 +125,7 @@ def test_marks_inside_a_word_do_not_cut_it(language: str) -> None:
 def test_every_algorithm_of_the_installed_pystemmer_has_its_language() -> None:
     named = {language.stemmer or "" for language in LANGUAGES}
     covered = {OWN_STEMMERS.get(name, name) for name in named} | STEMMERS_ONLY
-    assert set(Stemmer.algorithms()) <= covered
+    assert set(algorithms()) <= covered
 
 
 def test_names_and_codes_are_lower_case_and_belong_to_one_language() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-import Stemmer
 
 from bm25rag import Analyzer, BM25Index
 from bm25rag.analysis.languages import find_language
+from bm25rag.analysis.snowball import algorithms
 
 # Our own stemmers, by the algorithms they start from.
 OWN_STEMMERS = {"arabic_light": "arabic"}
@@ -15,7 +15,7 @@ OWN_STEMMERS = {"arabic_light": "arabic"}
 def skip_without_stemmer(language: str) -> None:
     """Skip where PyStemmer is older than the language's algorithm."""
     stemmer = find_language(language).stemmer
-    if stemmer is not None and OWN_STEMMERS.get(stemmer, stemmer) not in Stemmer.algorithms():
+    if stemmer is not None and OWN_STEMMERS.get(stemmer, stemmer) not in algorithms():
         pytest.skip(f"the installed PyStemmer has no {stemmer!r}")
 
 

@@ -72,7 +72,7 @@ class LuceneIndex:
 
     def __init__(self, folder: Path, analyzer: str, k1: float = 1.2, b: float = 0.75) -> None:
         self._java = jvm()
-        self.analyzer = java_class(analyzer)()
+        self.analyzer: Any = java_class(analyzer)()
         self._similarity = java_class(".search.similarities.BM25Similarity")(k1, b)
         self._queries = java_class(".util.QueryBuilder")(self.analyzer)
         self._answers: dict[int, Any] = {}

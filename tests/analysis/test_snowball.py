@@ -1,0 +1,92 @@
+"""PyStemmer and its stand-in in pure Python stem alike."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+
+from bm25rag.analysis.languages import LANGUAGES, load_stopwords
+from bm25rag.analysis.snowball import algorithms, library_name, snowball_version
+from bm25rag.analysis.stemming import Stemmer
+
+pytest.importorskip("snowballstemmer")
+
+BARE = """
+import sys
+sys.modules["Stemmer"] = None
+"""
+STEMS = (
+    BARE
+    + """
+from bm25rag.analysis.stemming import Stemmer
+import json
+asked = json.load(sys.stdin)
+json.dump({name: Stemmer(name).stems(words) for name, words in asked.items()}, sys.stdout)
+"""
+)
+ABSENT = (
+    BARE
+    + """
+sys.modules["snowballstemmer"] = None
+from bm25rag import Analyzer
+from bm25rag.errors import MissingDependencyError
+try:
+    Analyzer(language="english")
+except MissingDependencyError as error:
+    print(error)
+print(Analyzer(language="english", stemmer=None).terms("two words"))
+"""
+)
+OLD = (
+    BARE
+    + """
+import snowballstemmer
+snowballstemmer.algorithms = lambda: ["english"]
+from bm25rag import Analyzer
+try:
+    Analyzer(language="polish")
+except ValueError as error:
+    print(error)
+"""
+)
+
+
+def said_by(script: str, given: str = "") -> str:
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, input=given, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+# What to stem: the stop words and names of each algorithm's language, and what is no word of any.
+def words_of(algorithm: str) -> list[str]:
+    lists = [one.stopwords for one in LANGUAGES if one.stemmer == algorithm and one.stopwords]
+    words = sorted(load_stopwords(lists[0] if lists else "english"))[::5]
+    endings = ["", "ing", "ungen", "ement", "ская", "ları", "ων", "ات"]
+    odd = ["", "a" * 300, "x\ud800y", "\ud800", "12", "naïve", "I'm", "a\0b", "👍"]
+    return [word + ending for word in words for ending in endings] + odd
+
+
+@pytest.mark.skipif(library_name() != "PyStemmer", reason="there is nothing to compare with")
+def test_the_stand_in_stems_as_pystemmer_does() -> None:
+    installed = version("snowballstemmer").split(".")[:2]
+    if snowball_version().split(".")[:2] != installed:
+        pytest.skip("both are of one version where they are installed together, but not here")
+    asked = {name: words_of(name) for name in [*algorithms(), "arabic_light"]}
+    assert json.loads(said_by(STEMS, json.dumps(asked))) == {
+        name: Stemmer(name).stems(words) for name, words in asked.items()
+    }
+
+
+def test_without_either_an_error_names_both_and_what_does_without() -> None:
+    said = said_by(ABSENT).splitlines()
+    assert "pip install PyStemmer, or snowballstemmer" in said[0]
+    assert "stemmer=None" in said[0]
+    assert said[1] == "['two', 'words']"
+
+
+def test_an_algorithm_that_the_stand_in_lacks_is_refused_with_its_name() -> None:
+    assert f"the installed snowballstemmer is {version('snowballstemmer')}" in said_by(OLD)
