@@ -148,22 +148,29 @@ class _Ranking:
         self.filter, self.shaping, self.options = filter, shaping, options
         # Whether there was no time to look into all texts.
         self.cut = False
+        # What was found, unless it is a list of all.
+        self._batch: BatchResult | None = None
+        self._all: list[Hit] = []
 
     def first(self, k: int) -> list[Hit]:
-        """Return the best k."""
+        """Return the best k, once."""
+        shaping: Any = self.shaping
         if self.vector is None:
-            (hits,) = self._batch(k).hits()
-            return hits
-        if self.query is None:
-            return self.index.vectors.search(self.vector, k, self.filter, **self.shaping)
-        return self._fused()[:k]
-
-    def _batch(self, k: int) -> BatchResult:
-        one: list[QueryLike] = [self.query or ""]
-        options: Any = {"threads": 1, **self.shaping, **self.options}
-        batch = self.index.search_batch(one, k, self.filter, **options)
-        self.cut = self.cut or bool(batch.cut)
-        return batch
+            one: list[QueryLike] = [self.query or ""]
+            options: Any = {"threads": 1, **shaping, **self.options}
+            self._batch = self.index.search_batch(one, k, self.filter, **options)
+            self.cut = bool(self._batch.cut)
+        elif self.query is None:
+            vectors = self.index.vectors
+            self._batch = vectors.search_batch([self.vector], k, self.filter, **shaping)
+        else:  # the same ranking, however many are wanted of it
+            options = {"fetch_k": _FUSED, **shaping}
+            self._all = self.index.search_hybrid(
+                self.query, self.vector, _FUSED, self.filter, **options
+            )
+            return self._all[:k]
+        (hits,) = self._batch.hits()
+        return hits
 
     def count(self, found: int, k: int) -> int | None:
         """Return how many there are, given how many of the best k there were; perhaps ``None``."""
@@ -171,20 +178,7 @@ class _Ranking:
             return found
         if isinstance(self.query, Query) and self.query.phrases:
             return None  # all texts that have the words would have to be looked at
-        if self.vector is None:
-            batch = self._batch(0)
-        elif self.query is None:
-            vectors = self.index.vectors
-            batch = vectors.search_batch([self.vector], 0, self.filter, **self.shaping)
-        else:
-            return len(self._fused())
-        return int(batch.totals()[0])
-
-    def _fused(self) -> list[Hit]:
-        """Return all that are fused: the same ranking, however many are wanted of it."""
-        query, vector = self.query or "", self.vector or {}
-        options: Any = {"fetch_k": _FUSED, **self.shaping}
-        return self.index.search_hybrid(query, vector, _FUSED, self.filter, **options)
+        return len(self._all) if self._batch is None else int(self._batch.totals()[0])
 
 
 def _ids_of(hits: Sequence[Hit]) -> str:
