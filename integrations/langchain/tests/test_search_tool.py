@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain_bm25rag import BM25Retriever, agent_tools, search_tool
-from langchain_core.messages import ToolMessage
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 sys.path.append(str(Path(__file__).parents[3] / "tests"))
@@ -54,3 +57,41 @@ def test_three_tools_find_quote_and_keep_to_the_retrievers_filter() -> None:
         )
     )
     assert all(tool.description.startswith("Notes. ") for tool in made[0])
+
+
+class ScriptedChat(BaseChatModel):
+    """A model that takes the steps of the script."""
+
+    model: Any
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Any, **_kwargs: Any) -> Any:
+        assert {tool.name for tool in tools} == {"search_notes", "grep_notes", "read_notes"}
+        return self
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **_kwargs: Any) -> ChatResult:
+        step = self.model.next(str(messages[-1].content))
+        if isinstance(step, str):
+            message = AIMessage(step)
+        else:
+            name, arguments = step
+            call = {"name": name, "args": arguments, "id": "1", "type": "tool_call"}
+            message = AIMessage("", tool_calls=[call])
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+async def test_an_agent_finds_pages_quotes_and_its_quotation_holds(awaited: bool) -> None:
+    agents = pytest.importorskip("langchain.agents", reason="langchain is not installed")
+    notes = retriever()
+    tools = agent_tools(notes, "notes", scripted.ABOUT)
+    agent = agents.create_agent(ScriptedChat(model=scripted.Model()), tools)
+    asked = {"messages": [HumanMessage("How long do cats sleep?")]}
+    options = {"recursion_limit": 100}
+    answer = await agent.ainvoke(asked, options) if awaited else agent.invoke(asked, options)
+    scripted.check_quotation(
+        answer["messages"][-1].content, lambda id: notes.index.get([id])[0].text or ""
+    )
