@@ -159,13 +159,14 @@ def test_queries_of_every_kind_are_shown_as_words(
     assert span.attributes.get("gen_ai.retrieval.query.text") == text
 
 
-@pytest.mark.parametrize("asked", [{}, {"also": ["sea"]}, {"vector": {"a": 1.0}}, {"query": None}])
+@pytest.mark.parametrize(
+    "asked", [{}, {"also": ["sea"]}, {"vector": {"a": 1.0}}, {"query": None, "vector": {"a": 1.0}}]
+)
 def test_a_search_of_an_agent_is_one_span(
     seen: Seen, index: BM25Index, asked: dict[str, Any]
 ) -> None:
     seen.start()
-    asked = {"query": "boat", "k": 1, **asked}
-    answer = search(index, **asked, **({"vector": {"a": 1.0}} if asked["query"] is None else {}))
+    answer = search(index, **{"query": "boat", "k": 1, **asked})
     assert answer.content["total"] >= 1
     (span,) = seen.spans()
     assert span.attributes["bm25rag.commit_id"] == index.commit_id
