@@ -75,9 +75,11 @@ class IndexTool:
     @property
     def parameters(self) -> dict[str, Any]:
         """The JSON schema of the arguments, with the fields that documents have now."""
+        index = self._current().snapshot()
+        within = None if self._within is None else self._within(index)
         return {
             "type": "object",
-            "properties": self._schemas(described_fields(self._current())),
+            "properties": self._schemas(described_fields(index, within)),
             "required": [_NEEDED[self._does]] if self._does in _NEEDED else [],
             "additionalProperties": False,
         }

@@ -284,3 +284,12 @@ def test_however_deep_arguments_are_nested_a_tool_answers(name: str, index: BM25
         nested = {"$not": nested} if name in ("filter", "decay") else [nested]
     answer = IndexTool(lambda: index, "notes", "Notes").run(query="red", **{name: nested})
     assert answer.startswith("Error: ")
+
+
+def test_a_tool_tells_of_no_fields_that_its_filter_hides() -> None:
+    metadata: list[dict[str, Any]] = [{"tenant": "a", "year": 1}, {"tenant": "b", "salary": 2}]
+    index = BM25Index.from_texts(["red", "red"], metadata=metadata)
+    for within in ({"tenant": "a"}, lambda document: document["tenant"] == "a"):
+        tool = IndexTool(lambda: index, "notes", "Notes", within=lambda _, own=within: own)  # type: ignore[misc]
+        told = tool.parameters["properties"]["filter"]["description"]
+        assert told.endswith("Fields here: tenant (string), year (number).")
