@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bm25rag.analysis import Analyzer
+from bm25rag.common.any_case import AnyCase
 from bm25rag.common.arrays import Int64
 from bm25rag.common.checks import check_flag
 from bm25rag.common.optional import load
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from bm25rag.filters import FilterSpec
     from bm25rag.search.snapshot import Snapshot
 
-__all__ = ["Grep", "GrepMatch", "has_regular_expressions"]
+__all__ = ["Grep", "GrepMatch", "Place", "has_regular_expressions"]
 
 LONGEST_PATTERN = 1000
 # Instructions of RE2. A step of its slowest engine takes up to 3 ns for each of them.
@@ -56,6 +57,13 @@ def has_regular_expressions() -> bool:
     except ImportError:
         return False
     return True
+
+
+class Place(NamedTuple):
+    """Where to go on: the row of a document, and the byte of its text."""
+
+    row: int
+    start: int
 
 
 class GrepMatch:
@@ -153,8 +161,8 @@ class Grep:
 
     def matches(
         self, row: int = 0, after: int = -1, seconds: float | None = None
-    ) -> Iterator[GrepMatch | int]:
-        """Yield the lines that match, in order; and last of all the row to go on with.
+    ) -> Iterator[GrepMatch | Place]:
+        """Yield the lines that match, in order; and last of all where to go on.
 
         Parameters
         ----------
@@ -163,23 +171,23 @@ class Grep:
         after
             Of that document, the ``start`` of the last line not to be yielded again; -1: none.
         seconds
-            How long to look; ``None`` for as long as it takes.
+            How long to look, after a first part; ``None`` for as long as it takes.
 
         Yields
         ------
         match
-            A line that matches, or, once, when all were looked at or the time is over, the first
-            row that was not looked at: as many as there are documents if none is left.
+            A line that matches, or, once, when all were looked at or the time is over, the place
+            from which on nothing was looked at: of the row after the last if nothing is left.
         """
         end = None if seconds is None else monotonic() + seconds
-        for block in self._blocks(row):
-            if end is not None and monotonic() > end:
-                yield block[0].row
+        for number, block in enumerate(self._blocks(row, after)):
+            if number and end is not None and monotonic() > end:
+                yield Place(block[0].row, block[0].start)
                 return
             for match in self._in_block(block):
                 if match.row > row or match.start > after:
                     yield match
-        yield self.snapshot.count
+        yield Place(self.snapshot.count, 0)
 
     def _in_block(self, block: Sequence[_Piece]) -> Iterator[GrepMatch]:
         text, at = b"\n".join([piece.text for piece in block]), 0
@@ -198,8 +206,8 @@ class Grep:
             yield GrepMatch(self, piece.row, piece.place, start, number, text[begin:stop])
             at, number = stop + 1, number + 1
 
-    def _blocks(self, row: int) -> Iterator[Sequence[_Piece]]:
-        """Yield the texts of candidates from a row on, in blocks of about the same size."""
+    def _blocks(self, row: int, after: int) -> Iterator[Sequence[_Piece]]:
+        """Yield the texts of candidates from a place on, in blocks of about the same size."""
         snapshot, limit = self.snapshot, min(_BLOCK, self._cut)
         for segment, numbers in enumerate(snapshot.passing_numbers(self._filter)):
             view, base = snapshot.views[segment], snapshot.bases[segment]
@@ -215,12 +223,13 @@ class Grep:
                     view.segment.texts.views(together),
                     strict=True,
                 )
-                pieces = [
-                    _Piece(number, (segment, place), *part)
+                pieces = (
+                    _Piece(number, (segment, place), start, line, part)
                     for number, place, text in texts
                     if text is not None
-                    for part in self._parts(text)
-                ]
+                    for start, line, part in self._parts(text)
+                    if number > row or start + len(part) > after
+                )
                 yield from _divided(pieces, limit)
 
     def _parts(self, text: memoryview) -> Iterable[tuple[int, int, bytes | memoryview]]:
@@ -261,16 +270,18 @@ class _Piece(NamedTuple):
     text: bytes | memoryview
 
 
-def _divided(pieces: Sequence[_Piece], limit: int) -> Iterator[Sequence[_Piece]]:
+def _divided(pieces: Iterable[_Piece], limit: int) -> Iterator[Sequence[_Piece]]:
     """Divide pieces into blocks of so many bytes, or one piece more."""
-    first = size = 0
-    for place, piece in enumerate(pieces):
+    block: list[_Piece] = []
+    size = 0
+    for piece in pieces:
         if size > limit:
-            yield pieces[first:place]
-            first, size = place, 0
+            yield block
+            block, size = [], 0
+        block.append(piece)
         size += len(piece.text)
-    if pieces:
-        yield pieces[first:]
+    if block:
+        yield block
 
 
 def _decode(text: bytes) -> str:
@@ -292,14 +303,7 @@ def _check_pattern(pattern: object) -> None:
 
 
 def _compile_literal(pattern: str, ignore_case: bool) -> Any:
-    if not ignore_case:
-        return re.compile(re.escape(utf8(pattern)))
-    parts = []
-    for character in pattern:
-        cases = {character, character.lower(), character.upper()}
-        forms = sorted(re.escape(utf8(case)) for case in cases if len(case) == 1)
-        parts.append(b"(?:" + b"|".join(forms) + b")" if len(forms) > 1 else forms[0])
-    return re.compile(b"".join(parts))
+    return AnyCase(pattern) if ignore_case else re.compile(re.escape(utf8(pattern)))
 
 
 def _compile_regex(pattern: str, ignore_case: bool) -> Any:

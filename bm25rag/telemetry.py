@@ -21,6 +21,7 @@ from bm25rag import vectors as vectors_module
 from bm25rag.common.optional import load
 from bm25rag.common.version import __version__
 from bm25rag.index import BM25Index
+from bm25rag.search.query import Query
 from bm25rag.search.results import BatchResult
 from bm25rag.storage.folder_reader import FolderReader
 from bm25rag.storage.folder_writer import FolderWriter
@@ -224,12 +225,27 @@ def _asked(given: Mapping[str, Any], texts: bool) -> dict[str, Any]:
         "gen_ai.retrieval.top_k": int(given.get("k", 10)),
         "bm25rag.filter": given.get("filter") not in (None, {}),
     }
-    queries = given.get("query", given.get("queries"))
-    if texts and isinstance(queries, str):
-        asked["gen_ai.retrieval.query.text"] = queries
-    elif texts and isinstance(queries, (list, tuple)):
-        asked["gen_ai.retrieval.query.text"] = json.dumps([str(one) for one in queries])
+    if texts and (text := _text_of(given)) is not None:
+        asked["gen_ai.retrieval.query.text"] = text
     return asked
+
+
+def _text_of(given: Mapping[str, Any]) -> str | None:
+    """Return the texts of queries; none of vectors, weights, and what can be read once alone."""
+    if "query" in given:
+        return _words_of(given["query"])
+    queries = given.get("queries")
+    words = map(_words_of, queries) if isinstance(queries, (list, tuple)) else [None]
+    shown = [one for one in words if one is not None]
+    return json.dumps(shown) if shown else None
+
+
+def _words_of(query: object) -> str | None:
+    if isinstance(query, (list, tuple)):
+        return " ".join(map(str, query))
+    return (
+        query.as_text() if isinstance(query, Query) else query if isinstance(query, str) else None
+    )
 
 
 def _found(answer: Any, instruments: _Instruments) -> dict[str, Any]:

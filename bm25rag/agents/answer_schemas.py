@@ -37,7 +37,7 @@ SEARCH = _pages(
     "hits",
     _object(
         {"id": _STRING, "score": _NUMBER, "text": _TEXT},
-        {**_SHOWN, **_CUT, "lines": _PAIR, "spans": _list_of(_PAIR)},
+        {**_SHOWN, **_CUT, "lines": _PAIR, "spans": _list_of(_PAIR), "group_size": _INTEGER},
     ),
     incomplete=_STRING,
 )

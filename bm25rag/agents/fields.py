@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from bm25rag.filters import FilterSpec
 from bm25rag.index import BM25Index
 
 # Documents whose metadata are looked at for the names of fields, and how many are named.
@@ -14,12 +15,14 @@ _SAMPLE, _FIELDS = 100, 30
 _PLAIN_NAME = re.compile(r"(?!__)[\w.-]{1,40}")
 
 
-def described_fields(index: BM25Index) -> str:
-    """Return the names and kinds of fields that a sample of the documents has."""
+def described_fields(index: BM25Index, within: FilterSpec | None = None) -> str:
+    """Return the names and kinds of fields that a sample of the documents has that may be found."""
     snapshot = index.snapshot()
-    # From ten places: all ids would be a list of the whole index.
-    starts = [len(snapshot) * tenth // 10 for tenth in range(10)]
-    ids = [id for start in starts for id in snapshot.ids(k=_SAMPLE // 10, offset=start)]
+    if within is None:  # from ten places: all ids would be a list of the whole index
+        starts = [len(snapshot) * tenth // 10 for tenth in range(10)]
+        ids = [id for start in starts for id in snapshot.ids(k=_SAMPLE // 10, offset=start)]
+    else:
+        ids = snapshot.ids(within, k=_SAMPLE)
     kinds: dict[str, set[str]] = {}
     for document in snapshot.get(list(dict.fromkeys(ids))):
         for path, kind in _fields(document.metadata):

@@ -12,7 +12,7 @@ from bm25rag.agents.searching import filter_within
 from bm25rag.common.checks import check_count
 from bm25rag.documents import Line
 from bm25rag.filters import FilterSpec
-from bm25rag.grep import Grep, GrepMatch
+from bm25rag.grep import Grep, GrepMatch, Place
 from bm25rag.index import BM25Index
 
 MOST_CONTEXT = 10
@@ -68,19 +68,19 @@ def grep(
         (row, after, before), known = read_cursor(cursor, asked, 3)
         row = _row_of(looked, row, known)
     page = _Page(room, around)
-    place, total = (row, after), before
-    end = row
+    place, total = Place(row, after), before
+    end = place
     for match in looked.matches(row, after - 1, _SECONDS):
-        if isinstance(match, int):
+        if isinstance(match, Place):
             end = match
         else:
             total += 1
             if not page.full and page.add(match):
-                place = (match.row, match.start + 1)
-    finished = end >= looked.snapshot.count
+                place = Place(match.row, match.start + 1)
+    finished = end.row >= looked.snapshot.count
     more = None
     if page.full or not finished:
-        row, after = place if page.full else (end, 0)
+        row, after = place if page.full else end
         known = digest(looked.snapshot.id_at(row))
         more = write_cursor(asked, (row, after, before + page.count), known)
     return answers.make_answer(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from bm25rag.agents import answers
 from bm25rag.agents.answers import Answer, Part
@@ -12,6 +12,8 @@ from bm25rag.common.checks import check_count, check_sequence
 from bm25rag.common.sparse import Vector
 from bm25rag.documents import Hit, Snippet
 from bm25rag.filters import And, Filter, FilterSpec, parse_filter
+from bm25rag.fusion import Ranking
+from bm25rag.hybrid import HybridSearch
 from bm25rag.index import BM25Index
 from bm25rag.search.query import Query
 from bm25rag.search.query_terms import QueryLike
@@ -28,6 +30,10 @@ _NO_TEXT = Snippet("", 0, [])
 # Seconds that phrases are looked for in texts, and what is said where these were over.
 _LOOKING = 5.0
 _INCOMPLETE = "There was no time to look into all texts: other documents may match, too."
+
+
+Beside: TypeAlias = Callable[[str, int], Ranking]
+"""Asks another retriever for so many documents, given a text."""
 
 
 def search(
@@ -49,6 +55,7 @@ def search(
     within: FilterSpec | None = None,
     metadata: bool = True,
     options: Mapping[str, Any] | None = None,
+    beside: Beside | None = None,
 ) -> Answer:
     """Return the best documents; all arguments may come from a model.
 
@@ -79,7 +86,11 @@ def search(
     metadata
         Whether metadata are shown.
     options
-        More arguments for ``BM25Index.search``, the same for all pages; not for vectors.
+        More arguments for ``BM25Index.search``, the same for all pages; not for vectors. With
+        ``beside``, those of ``HybridSearch``.
+    beside
+        Asks another retriever of the same documents, whose answer is fused with the index's: given
+        the text of the query, and of how many documents it returns the ids and scores.
 
     Raises
     ------
@@ -97,7 +108,7 @@ def search(
         raise ValueError(message)
     both = filter_within(filter, within)
     shaping = {"group": group, "decay": decay}
-    ranking = _Ranking(index.snapshot(), question, vector, both, shaping, options or {})
+    ranking = _Ranking(index.snapshot(), question, vector, both, shaping, options or {}, beside)
     parts_asked = [*must], [*must_not], [*phrases], [*also]
     asked = digest("search", scope, query, vector, filter, parts_asked, shaping)
     offset, before = 0, ""
@@ -143,27 +154,48 @@ class _Ranking:
         filter: Filter | None,
         shaping: Mapping[str, Any],
         options: Mapping[str, Any],
+        beside: Beside | None,
     ) -> None:
-        self.index, self.query, self.vector = index, query, vector
+        self.index, self.query, self.vector, self.beside = index, query, vector, beside
         self.filter, self.shaping, self.options = filter, shaping, options
         # Whether there was no time to look into all texts.
         self.cut = False
+        # What was found, unless it is a list of all.
+        self._batch: BatchResult | None = None
+        self._all: list[Hit] = []
 
     def first(self, k: int) -> list[Hit]:
-        """Return the best k."""
+        """Return the best k, once."""
+        shaping: Any = self.shaping
+        if self.beside is not None and self.query is not None:
+            self._all = self._with(self.beside, self.query)
+            return self._all[:k]
         if self.vector is None:
-            (hits,) = self._batch(k).hits()
-            return hits
-        if self.query is None:
-            return self.index.vectors.search(self.vector, k, self.filter, **self.shaping)
-        return self._fused()[:k]
+            one: list[QueryLike] = [self.query or ""]
+            options: Any = {"threads": 1, **shaping, **self.options}
+            self._batch = self.index.search_batch(one, k, self.filter, **options)
+            self.cut = bool(self._batch.cut)
+        elif self.query is None:
+            vectors = self.index.vectors
+            self._batch = vectors.search_batch([self.vector], k, self.filter, **shaping)
+        else:  # the same ranking, however many are wanted of it
+            options = {"fetch_k": _FUSED, **shaping}
+            self._all = self.index.search_hybrid(
+                self.query, self.vector, _FUSED, self.filter, **options
+            )
+            return self._all[:k]
+        (hits,) = self._batch.hits()
+        return hits
 
-    def _batch(self, k: int) -> BatchResult:
-        one: list[QueryLike] = [self.query or ""]
-        options: Any = {"threads": 1, **self.shaping, **self.options}
-        batch = self.index.search_batch(one, k, self.filter, **options)
-        self.cut = self.cut or bool(batch.cut)
-        return batch
+    def _with(self, beside: Beside, query: str | Query) -> list[Hit]:
+        """Return all that are fused with what another retriever finds."""
+        options: Any = {**self.shaping, **self.options}
+        depth = max(MOST_HITS, options.get("fetch_k", 0))
+        search = HybridSearch(self.index, query, depth, self.filter, **options)
+        text = query if isinstance(query, str) else query.as_text()
+        while not search.take(beside(text, search.wanted)):
+            pass
+        return search.hits()
 
     def count(self, found: int, k: int) -> int | None:
         """Return how many there are, given how many of the best k there were; perhaps ``None``."""
@@ -171,20 +203,7 @@ class _Ranking:
             return found
         if isinstance(self.query, Query) and self.query.phrases:
             return None  # all texts that have the words would have to be looked at
-        if self.vector is None:
-            batch = self._batch(0)
-        elif self.query is None:
-            vectors = self.index.vectors
-            batch = vectors.search_batch([self.vector], 0, self.filter, **self.shaping)
-        else:
-            return len(self._fused())
-        return int(batch.totals()[0])
-
-    def _fused(self) -> list[Hit]:
-        """Return all that are fused: the same ranking, however many are wanted of it."""
-        query, vector = self.query or "", self.vector or {}
-        options: Any = {"fetch_k": _FUSED, **self.shaping}
-        return self.index.search_hybrid(query, vector, _FUSED, self.filter, **options)
+        return len(self._all) if self._batch is None else int(self._batch.totals()[0])
 
 
 def _ids_of(hits: Sequence[Hit]) -> str:

@@ -10,7 +10,7 @@ from bm25rag.agents.answers import Answer
 from bm25rag.agents.fields import described_fields
 from bm25rag.agents.grepping import grep
 from bm25rag.agents.reading import read
-from bm25rag.agents.searching import search
+from bm25rag.agents.searching import Beside, search
 from bm25rag.common.checks import check_choice
 from bm25rag.errors import BM25Error
 from bm25rag.filters import FilterSpec
@@ -45,8 +45,8 @@ class IndexTool:
         Returns the filter that documents must pass in any case, given that index; ``None``: none.
     metadata
         Whether metadata are shown; not where texts begin with them.
-    options
-        More arguments for ``BM25Index.search``.
+    options, beside
+        As in ``search``.
 
     Raises
     ------
@@ -64,8 +64,10 @@ class IndexTool:
         within: Callable[[BM25Index], FilterSpec | None] | None = None,
         metadata: bool = True,
         options: Mapping[str, Any] | None = None,
+        beside: Beside | None = None,
     ) -> None:
         self._current, self._within, self._metadata = current, within, metadata
+        self._beside = beside
         self._does, self._options = check_choice("does", does, get_args(Doing)), dict(options or {})
         self.name = name
         self.description: str = f"{about.strip().rstrip('.')}. {_DESCRIBED[does]}"
@@ -73,9 +75,11 @@ class IndexTool:
     @property
     def parameters(self) -> dict[str, Any]:
         """The JSON schema of the arguments, with the fields that documents have now."""
+        index = self._current().snapshot()
+        within = None if self._within is None else self._within(index)
         return {
             "type": "object",
-            "properties": self._schemas(described_fields(self._current())),
+            "properties": self._schemas(described_fields(index, within)),
             "required": [_NEEDED[self._does]] if self._does in _NEEDED else [],
             "additionalProperties": False,
         }
@@ -94,6 +98,8 @@ class IndexTool:
             return self._answer(index, given).text
         except (BM25Error, TypeError, ValueError) as error:
             return f"Error: {error!s:.1000}"
+        except RecursionError:
+            return "Error: the arguments are nested too deep"
 
     def _schemas(self, fields: str = "") -> dict[str, Any]:
         if self._does == "read":
@@ -106,5 +112,5 @@ class IndexTool:
             return grep(index, given.pop("pattern", None), **given)
         if self._does == "read":
             return read(index, metadata=self._metadata, **given)
-        query, options = given.pop("query", None), self._options
-        return search(index, query, metadata=self._metadata, options=options, **given)
+        given |= {"metadata": self._metadata, "options": self._options, "beside": self._beside}
+        return search(index, given.pop("query", None), **given)

@@ -5,22 +5,27 @@ from __future__ import annotations
 import os
 import re
 import zlib
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import ClassVar
 
-from bm25rag.errors import CorruptIndexError
+from bm25rag.errors import CorruptIndexError, NotAnIndexError
 from bm25rag.sharded.manifest import (
     STATISTICS,
+    ShardedManifest,
     ShardRecord,
     commit_folder,
     parse_sharded,
+    read_sharded,
+    replace_sharded,
     shard_folder,
 )
 from bm25rag.storage.checksummed_file import FileRecord
-from bm25rag.storage.fs import link_file
-from bm25rag.storage.manifest import MANIFEST, SHARDED, parse_manifest
+from bm25rag.storage.fs import flush_folder, link_file
+from bm25rag.storage.manifest import LOCK, MANIFEST, SHARDED, parse_manifest
 from bm25rag.storage.remote_mirror import Mirror, Store, is_whole
 
+_COMMIT = re.compile(r"commit-(\d+)")
 _FILE = re.compile(r"(?P<commit>commit-\d+)/((?P<shard>shard-\d+)/)?[^/]+")
 
 
@@ -67,6 +72,32 @@ class ShardedMirror(Mirror):
                 "folder from one copy"
             )
         return data
+
+    def _make_room(self, data: bytes, names: Iterable[str]) -> None:
+        """Give the commit that is there another number, if it has that of a new one.
+
+        Its files would be replaced one after the other, and neither commit would be whole.
+        """
+        if self._only is None:
+            with suppress(CorruptIndexError, NotAnIndexError):
+                new, old = parse_sharded(SHARDED, data), read_sharded(self.folder)
+                if old.commit == new.commit and old != new:
+                    self._renumber(old)
+        super()._make_room(data, names)
+
+    def _renumber(self, old: ShardedManifest) -> None:
+        found = map(_COMMIT.fullmatch, os.listdir(self.folder))
+        new = old._replace(commit=1 + max(int(commit[1]) for commit in found if commit))
+        source, target = (commit_folder(self.folder, one.commit) for one in (old, new))
+        for folder, _, names in os.walk(source):
+            inner = os.path.relpath(folder, source)
+            os.makedirs(os.path.join(target, inner))
+            for name in names:
+                if name != LOCK:
+                    link_file(os.path.join(folder, name), os.path.join(target, inner, name))
+            flush_folder(os.path.join(target, inner))
+        flush_folder(self.folder)
+        replace_sharded(self.folder, new)
 
     def _fetch_file(self, name: str, record: FileRecord) -> None:
         """Fetch a file, unless it is there, or is among those of another commit."""

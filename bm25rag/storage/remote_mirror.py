@@ -114,7 +114,7 @@ class Mirror:
             data = self.read_manifest()
             try:
                 files, inner = self.list_files(data)
-                self._make_folders([*files, *inner])
+                self._make_room(data, [*files, *inner])
                 with self.store.holding(files):
                     for name, record in files.items():
                         self._fetch_file(name, record)
@@ -159,7 +159,8 @@ class Mirror:
         """Return the path of a file in the other folder, which is one of this machine."""
         return os.path.join(self.store.url, *name.split("/"))
 
-    def _make_folders(self, names: Iterable[str]) -> None:
+    def _make_room(self, data: bytes, names: Iterable[str]) -> None:
+        """Make the folders for files that a manifest names."""
         for folder in {os.path.dirname(self._path(name)) for name in names}:
             os.makedirs(folder, exist_ok=True)
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bm25rag import BM25Index
-from bm25rag.agents import Answer, answer_schemas, grep, read, schemas, search
+from bm25rag.agents import Answer, IndexTool, answer_schemas, grep, read, schemas, search
 from bm25rag.agents.answers import LEAST_BUDGET
 
 # What takes one character, several as an escape, or none of a budget if it is forgotten.
@@ -275,3 +275,21 @@ def test_every_argument_that_is_advertised_is_understood(
     tool: Tool, schema: dict[str, Any]
 ) -> None:
     assert schema.keys() <= signature(tool).parameters.keys()
+
+
+@pytest.mark.parametrize("name", ["filter", "must", "k", "decay", "group"])
+def test_however_deep_arguments_are_nested_a_tool_answers(name: str, index: BM25Index) -> None:
+    nested: Any = 1
+    for _ in range(100_000):
+        nested = {"$not": nested} if name in ("filter", "decay") else [nested]
+    answer = IndexTool(lambda: index, "notes", "Notes").run(query="red", **{name: nested})
+    assert answer.startswith("Error: ")
+
+
+def test_a_tool_tells_of_no_fields_that_its_filter_hides() -> None:
+    metadata: list[dict[str, Any]] = [{"tenant": "a", "year": 1}, {"tenant": "b", "salary": 2}]
+    index = BM25Index.from_texts(["red", "red"], metadata=metadata)
+    for within in ({"tenant": "a"}, lambda document: document["tenant"] == "a"):
+        tool = IndexTool(lambda: index, "notes", "Notes", within=lambda _, own=within: own)  # type: ignore[misc]
+        told = tool.parameters["properties"]["filter"]["description"]
+        assert told.endswith("Fields here: tenant (string), year (number).")

@@ -7,10 +7,12 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -224,6 +226,43 @@ def test_by_http_only_those_with_the_token_are_served(
     if os.name != "nt":
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 130
+
+
+def ask_by_http(url: str, name: str, *, leave: bool = False, **arguments: Any) -> bytes:
+    """Call a tool; ``leave`` goes away without an answer."""
+    body = request(1, "tools/call", name=name, arguments=arguments)
+    host, port = url.split("/")[2].split(":")
+    lines = [
+        "POST /mcp HTTP/1.1",
+        f"host: {host}:{port}",
+        f"authorization: Bearer {TOKEN}",
+        "accept: application/json, text/event-stream",
+        "content-type: application/json",
+        "connection: close",
+        f"content-length: {len(body)}",
+        "\r\n",
+    ]
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
+        connection.sendall("\r\n".join(lines).encode() + body)
+        return b"" if leave else b"".join(iter(lambda: connection.recv(1 << 16), b""))
+
+
+def test_by_http_nobody_waits_for_calls_of_clients_that_have_gone(
+    saved: Path, address: tuple[subprocess.Popen[bytes], str]
+) -> None:
+    pytest.importorskip("re2", reason="the extra grep is not installed")
+    process, url = address
+    with BM25Index.open(saved, mode="w") as index:
+        index.add(["lorem ipsum dolor " * 5000] * 6)
+    slow = {"pattern": "(.{0,30}){30}zz", "regex": True}  # three seconds
+    for _ in range(40):
+        ask_by_http(url, "grep", leave=True, **slow)
+    start = monotonic()
+    assert b'"structuredContent":{"count":10}' in ask_by_http(url, "count")
+    assert monotonic() - start < 15
+    process.terminate()
+    assert process.stderr is not None
+    assert b"Traceback" not in process.stderr.read()
 
 
 @pytest.mark.parametrize("token", ["", "short", "ünsichere Zeichen überall"])

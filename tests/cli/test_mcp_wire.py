@@ -132,12 +132,21 @@ def test_all_that_was_asked_before_the_end_of_input_is_answered(saved: Path) -> 
     with BM25Index.open(saved, mode="w") as index:
         index.add(["slow " * 100_000] * 20)
     slow = [search(b"%d" % number, b'{"query":"slow","k":20}') for number in range(1, 30)]
-    pings = [request(number, "ping") for number in range(30, 3_030)]
-    found = answers(saved, *slow, *pings, *[request(1, "ping")] * 100, wait=False)
+    asked = [
+        (b'{"query":"red","k":1}', b'{"query":"red","k":"1"}')[number % 4 == 0]
+        for number in range(30, 10_030)
+    ]
+    calls = [search(b"%d" % number, arguments) for number, arguments in enumerate(asked, 30)]
+    found = answers(saved, *slow, *calls, *[request(1, "ping")] * 100, wait=False)
     counts = Counter(answer["id"] for answer in found)
     assert counts.pop(1) == 101
-    assert counts == dict.fromkeys(range(2, 3_030), 1)
+    assert counts == dict.fromkeys(range(2, 10_030), 1)
     assert all("error" not in answer for answer in found)
+    for answer in found:
+        if answer["id"] >= 30:
+            wrong = answer["id"] % 4 == 0
+            assert answer["result"]["isError"] is wrong, answer
+            assert wrong or len(answer["result"]["structuredContent"]["hits"]) == 1
 
 
 def test_a_cancelled_request_is_not_waited_for(saved: Path) -> None:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from bm25rag import BM25Index
 from bm25rag.cli.mcp.served import Served
 from bm25rag.cli.mcp.tools import IndexTools
+from bm25rag.errors import BM25Error
 from support.commands import fails, ok, rows
 
 RECENT = '{"year": {"$gte": 2022}}'
@@ -68,3 +73,96 @@ def test_groups_and_decay_are_options(saved: Path) -> None:
     assert all(row["id"] in str(content) for row in lowered)
     assert content["total"] == len(lowered)
     assert {hit["group_size"] for hit in content["hits"]} == {1}
+
+
+WORDS = ["red", "boat", "sea", "cat", "the"]
+ASKED = st.sampled_from([*WORDS, "secret"])
+FILTERS = st.sampled_from(
+    [
+        None,
+        {"tenant": "theirs"},
+        {"$not": {"tenant": "ours"}},
+        {"secret": {"$exists": True}},
+        {"$or": [{"$id": "1"}, {"year": {"$gte": 1}}]},
+    ]
+)
+TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
+CALLS = st.one_of(
+    st.tuples(
+        st.just("search"),
+        st.fixed_dictionaries(
+            {"query": ASKED, "k": st.integers(1, 4), "filter": FILTERS, "budget": st.just(1000)},
+            optional={
+                "also": st.lists(ASKED, max_size=2),
+                "must_not": st.lists(ASKED, max_size=1),
+                "phrases": st.just(["red boat"]),
+                "group": st.sampled_from(["year", "tenant", "$text"]),
+                "decay": st.just({"path": "year", "full": 3, "floor": 0.2}),
+                "vector": st.sampled_from([{"shared": 1.0}, {"secret": 1.0}]),
+            },
+        ),
+    ),
+    st.tuples(
+        st.just("grep"),
+        st.fixed_dictionaries({"pattern": ASKED, "filter": FILTERS, "regex": st.booleans()}),
+    ),
+    st.tuples(st.just("read"), st.fixed_dictionaries({"id": st.sampled_from("0123456789")})),
+    st.tuples(st.just("read"), st.fixed_dictionaries({"source": st.sampled_from("fg")})),
+    st.tuples(
+        st.just("explain"),
+        st.fixed_dictionaries(
+            {"query": ASKED, "id": st.sampled_from("01234"), "also": st.lists(ASKED, max_size=2)}
+        ),
+    ),
+    st.tuples(st.just("count"), st.fixed_dictionaries({"filter": FILTERS})),
+)
+
+
+def heard(tools: IndexTools, name: str, arguments: dict[str, Any]) -> list[Any]:
+    """Return all pages of an answer, or the error."""
+    pages: list[Any] = []
+    cursor = None
+    try:
+        while not pages or cursor is not None:
+            answer = tools.call(name, arguments | ({} if cursor is None else {"cursor": cursor}))
+            pages.append(json.dumps(answer))
+            cursor = answer.content.get("cursor")
+    except (BM25Error, TypeError, ValueError) as error:
+        pages.append(str(error))
+    return pages
+
+
+@given(
+    documents=st.lists(
+        st.tuples(TEXTS, st.booleans(), st.integers(0, 3), st.sampled_from("fg")),
+        min_size=1,
+        max_size=9,
+    ),
+    calls=st.lists(CALLS, min_size=4, max_size=9),
+)
+def test_no_call_of_a_restricted_server_tells_it_from_one_without_the_others(
+    tmp_path_factory: pytest.TempPathFactory, documents: list[Any], calls: list[Any]
+) -> None:
+    made = [
+        (
+            str(number),
+            text if ours else f"{text} secret",
+            {"tenant": "ours" if ours else "theirs", "year": year, "source": source}
+            | ({} if ours else {"secret": 1}),
+            {"shared": 1.0 + year} | ({} if ours else {"secret": 1.0}),
+        )
+        for number, (text, ours, year, source) in enumerate(documents)
+    ]
+    own = [one for one in made if one[2]["tenant"] == "ours"]
+    folder = tmp_path_factory.mktemp("restricted")
+    for name, some in (("all", made), ("own", own)):
+        ids, texts, metadata, vectors = zip(*some, strict=True) if some else ((), (), (), ())
+        index = BM25Index()
+        index.add(texts, list(ids), list(metadata), vectors=list(vectors))
+        index.save(folder / name / "docs")
+    restricted = IndexTools([Served(folder / "all" / "docs", restrict={"tenant": "ours"})])
+    alone = IndexTools([Served(folder / "own" / "docs")])
+    told = [[tool[:4] for tool in tools.tools()] for tools in (restricted, alone)]
+    assert told[0] == told[1]
+    for name, arguments in calls:
+        assert heard(restricted, name, dict(arguments)) == heard(alone, name, dict(arguments))

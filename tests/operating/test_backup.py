@@ -254,6 +254,31 @@ def test_wherever_a_copy_ends_there_is_the_old_index_or_the_new_one(
             assert state(target) == new
 
 
+def test_a_copy_over_another_index_leaves_one_of_both_wherever_it_ends(
+    folder: Path, tmp_path: Path
+) -> None:
+    """Both have a commit of the same number, in folders of the same name if they have shards."""
+    target, other = tmp_path / "backup", tmp_path / "other"
+    shards: Any = {"shards": 3} if (folder / "sharded.json").exists() else {}
+    BM25Index.build([f"ship {number}" for number in range(30)], other, **shards)
+    change(other, 0)
+    old, new, seen = state(other)[1:], state(folder)[1:], set()
+    assert BM25Index.open(other).commit_id[:2] == BM25Index.open(folder).commit_id[:2]
+    for number in count(0, 5 if shards else 1):
+        shutil.copytree(other, target)
+        killed = killed_at(number, lambda: BM25Index.backup(folder, target, overwrite=True))
+        found = state(target)[1:]
+        assert found in (old, new)
+        seen.add(found == new)
+        BM25Index.backup(folder, target, overwrite=True)
+        assert state(target) == state(folder)
+        assert len([*target.glob("commit-*")]) == len([*folder.glob("commit-*/")])
+        shutil.rmtree(target)
+        if not killed:
+            break
+    assert seen == {False, True}
+
+
 def test_a_folder_that_is_compacted_all_the_time_is_backed_up_at_one_commit(
     folder: Path, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
@@ -11,15 +12,15 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bm25rag import BM25Index
+from bm25rag import Analyzer, BM25Index
 from support.environment import INTERPRETED, ROOT
 
 pytest.importorskip("fastapi")
@@ -43,8 +44,8 @@ while True:
 
 
 @contextmanager
-def service(index: Path) -> Iterator[str]:
-    """Run the example with two workers; give its address."""
+def service(index: Path) -> Iterator[tuple[str, int]]:
+    """Run the example with two workers; give its address, and the process that has started them."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -63,7 +64,7 @@ def service(index: Path) -> Iterator[str]:
                     assert time.monotonic() < until
                     assert running.poll() is None
                     time.sleep(0.1)
-            yield address
+            yield address, running.pid
         finally:
             os.killpg(running.pid, signal.SIGTERM)
             running.wait(PATIENCE)
@@ -85,10 +86,43 @@ def ask(url: str) -> Any:
         return json.load(answer)
 
 
+def ask_again(url: str) -> Any:
+    """Ask as a proxy before the service does: once more if the worker has gone meanwhile."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return ask(url)
+        except urllib.error.HTTPError:
+            raise
+        except (OSError, http.client.HTTPException):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+
+
+def workers_of(supervisor: int) -> set[int]:
+    """Return the processes of workers."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            command = (path / "cmdline").read_bytes()
+            if parent == supervisor and b"--multiprocessing-fork" in command:
+                found.add(int(path.name))
+    return found
+
+
+def save_step(folder: Path, step: int) -> None:
+    """Save an index of one step, with other settings than the first has."""
+    texts, ids = [f"red boat of step {step}"] * 5, [f"{step}-{number}" for number in range(5)]
+    index = BM25Index(Analyzer(language=None), k1=0.9)
+    index.add([*texts, "blue sea"], [*ids, "sea"], [{"step": step}] * 6)
+    index.save(folder)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL on Windows")
 @pytest.mark.skipif(INTERPRETED, reason="it takes minutes with interpreted kernels")
-def test_200_requests_at_once_are_answered_right_while_a_writer_is_killed_and_restarted(
+def test_200_requests_at_once_are_answered_right_whatever_is_killed_or_replaced_meanwhile(
     tmp_path: Path,
 ) -> None:
     index = tmp_path / "it"
@@ -97,7 +131,7 @@ def test_200_requests_at_once_are_answered_right_while_a_writer_is_killed_and_re
     of_commit: dict[str, list[str]] = {}
     steps = set()
 
-    def check(address: str, committed: int) -> None:
+    def check(address: str, committed: int, ask: Callable[[str], Any] = ask) -> None:
         for query in ("red+boat", "sea"):
             found = ask(f"{address}/search?q={query}&k=50")
             got = [hit["id"] for hit in found["hits"]]
@@ -111,7 +145,7 @@ def test_200_requests_at_once_are_answered_right_while_a_writer_is_killed_and_re
             assert of_commit.setdefault(found["commit"], got) == got
             steps.add(step)
 
-    with service(index) as address, ThreadPoolExecutor(AT_ONCE) as clients:
+    with service(index) as (address, supervisor), ThreadPoolExecutor(AT_ONCE) as clients:
         for _ in range(4):
             with writing(index) as writer:
                 assert writer.stdout is not None
@@ -124,6 +158,39 @@ def test_200_requests_at_once_are_answered_right_while_a_writer_is_killed_and_re
                 one.result()
         with pytest.raises(urllib.error.HTTPError, match="422"):
             ask(f"{address}/search?q=boat&k=-1")
-    with service(index) as address:  # restarted itself
+        # Another index in place of this one, of other settings, while all are asking.
+        for step in (10_000, 20_000):
+            asked = [clients.submit(check, address, committed) for _ in range(AT_ONCE)]
+            save_step(tmp_path / f"{step}", step)
+            if step == 10_000:
+                BM25Index.open(tmp_path / f"{step}").save(index)
+            else:
+                BM25Index.restore(tmp_path / f"{step}", index, overwrite=True)
+            committed = step
+            asked += [clients.submit(check, address, committed) for _ in range(AT_ONCE)]
+            for one in asked:
+                one.result()
+        if sys.platform == "linux":  # a worker is killed and replaced, while a writer works
+            workers = workers_of(supervisor)
+            assert len(workers) == 2
+            with writing(index) as writer:
+                assert writer.stdout is not None
+                committed = int(writer.stdout.readline())
+                asked = [
+                    clients.submit(check, address, committed, ask_again) for _ in range(AT_ONCE)
+                ]
+                os.kill(min(workers), signal.SIGKILL)
+                asked += [
+                    clients.submit(check, address, committed, ask_again) for _ in range(AT_ONCE)
+                ]
+                for one in asked:
+                    one.result()
+                until = time.monotonic() + PATIENCE
+                while len(workers_of(supervisor) - {min(workers)}) < 2:
+                    assert time.monotonic() < until
+                    time.sleep(0.1)
+                for one in [clients.submit(check, address, committed) for _ in range(AT_ONCE)]:
+                    one.result()
+    with service(index) as (address, _):  # restarted itself
         check(address, committed)
     assert len(steps) > 4

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from bm25rag import BM25Index, telemetry
+from bm25rag import BM25Index, Query, telemetry
+from bm25rag.agents import search
 from bm25rag.errors import MissingDependencyError
 
 metrics = pytest.importorskip("opentelemetry.sdk.metrics")
@@ -137,6 +138,38 @@ def test_ids_scores_and_queries_are_shown_if_asked_for(
     asked = span.attributes.get("gen_ai.retrieval.query.text", "")
     assert (SECRET in asked) is not name.startswith("vectors")
     assert "at sea" not in span.to_json()
+
+
+@pytest.mark.parametrize(
+    ("ask", "text"),
+    [
+        (lambda index: index.search(Query("red", also=["sea"])), "red sea"),
+        (lambda index: index.search(["red", "boat"]), "red boat"),
+        (lambda index: index.search_batch([Query("red"), "sea"]), '["red", "sea"]'),
+        (lambda index: index.search({"red": 2.0}), None),
+        (lambda index: index.search_batch(iter(["red"])), None),
+    ],
+)
+def test_queries_of_every_kind_are_shown_as_words(
+    seen: Seen, index: BM25Index, ask: Callable[[BM25Index], Any], text: str | None
+) -> None:
+    seen.start(texts=True)
+    ask(index)
+    (span,) = seen.spans()
+    assert span.attributes.get("gen_ai.retrieval.query.text") == text
+
+
+@pytest.mark.parametrize(
+    "asked", [{}, {"also": ["sea"]}, {"vector": {"a": 1.0}}, {"query": None, "vector": {"a": 1.0}}]
+)
+def test_a_search_of_an_agent_is_one_span(
+    seen: Seen, index: BM25Index, asked: dict[str, Any]
+) -> None:
+    seen.start()
+    answer = search(index, **{"query": "boat", "k": 1, **asked})
+    assert answer.content["total"] >= 1
+    (span,) = seen.spans()
+    assert span.attributes["bm25rag.commit_id"] == index.commit_id
 
 
 def test_errors_are_named_without_their_messages_and_spans_have_parents(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, TypeAlias
 
 # What the tool of every framework searches in.
 TEXTS = [f"Note {n}.\nA cat sleeps {n} hours. " + "Purring goes on. " * 40 for n in range(30)]
@@ -83,3 +83,57 @@ def check_quoting(
     for said, heard in refused.items():
         assert heard.startswith("Error: "), heard
         assert said in heard
+
+
+Step: TypeAlias = tuple[str, dict[str, Any]] | str
+"""A tool to call, and with what; or the final answer."""
+
+
+class Model:
+    """A model that finds a note, pages, and quotes a line that it has read.
+
+    ``next`` returns its next step, given what the last call was answered.
+    """
+
+    def __init__(self) -> None:
+        self._script = _quoting()
+        self._begun = False
+
+    def next(self, heard: str | None) -> Step:
+        """Return the next step."""
+        step = self._script.send(heard if self._begun else None)
+        self._begun = True
+        return step
+
+
+def _quoting() -> Generator[Step, str | None, None]:
+    asked = {"query": "How long do cats sleep?", "filter": {"year": {"$gte": 2020}}, "k": 4}
+    pages: list[str] = []
+    cursor: dict[str, str] = {}
+    while not pages or cursor:
+        pages.append((yield "search_notes", {**asked, "budget": 1500, **cursor}) or "")
+        found = re.search(r'cursor="([^"]+)"', pages[-1])
+        cursor = {} if found is None else {"cursor": found[1]}
+    shown = "\n".join(pages)
+    ids = re.findall(r"^\d+\. (\S+) \(lines?", shown, re.MULTILINE)
+    assert len(ids) == len(set(ids)) == 10, shown
+    assert len(pages) >= 3
+    found_by_grep = (yield "grep_notes", {"pattern": "cat sleeps 27", "context": 1}) or ""
+    line = re.search(r"^(\d+): .*cat sleeps 27", found_by_grep, re.MULTILINE)
+    assert line is not None, found_by_grep
+    id = re.split(r"[\s(]", found_by_grep)[0]
+    assert id in ids
+    nothing = (yield "read_notes", {"id": id, "lines": "900"}) or ""
+    assert nothing.startswith("There are no such lines"), nothing
+    read = (yield "read_notes", {"id": id, "lines": line[1]}) or ""
+    quoted = re.search(rf"^{line[1]}: (.*? hours\.)", read, re.MULTILINE)
+    assert quoted is not None, read
+    yield f'"{quoted[1]}" ({id}, line {line[1]})'
+
+
+def check_quotation(answer: str, text_of: Callable[[str], str]) -> None:
+    """Check that an answer quotes a line word for word, given the texts of documents."""
+    found = re.fullmatch(r'"(.*)" \((\S+), line (\d+)\)', answer)
+    assert found is not None, answer
+    assert found[1] == "A cat sleeps 27 hours."
+    assert found[1] in text_of(found[2]).split("\n")[int(found[3]) - 1]

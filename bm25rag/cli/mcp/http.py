@@ -46,7 +46,7 @@ def serve_http(server: Server[Any], host: str, port: int, message: str) -> None:
         shown = f"[{host}]" if ":" in host else host
         write_message(f"{message} http://{shown}:{listening.getsockname()[1]}/mcp")
         config = uvicorn.Config(
-            _behind(token, app),
+            _behind(token, _while_asked(app)),
             log_level="critical",
             limit_concurrency=_CONNECTIONS,
             timeout_graceful_shutdown=_PATIENCE,
@@ -75,3 +75,43 @@ def _behind(token: str, app: _App) -> _App:
             await send({"type": "websocket.close"})
 
     return guarded
+
+
+def _while_asked(app: _App) -> _App:
+    """Return an application that ends the work on a request when its client has gone.
+
+    Otherwise calls that nobody waits for would keep others waiting.
+    """
+    import anyio
+
+    async def watched(
+        scope: _Message,
+        receive: Callable[[], Awaitable[_Message]],
+        send: Callable[[_Message], Awaitable[None]],
+    ) -> None:
+        whole, gone = anyio.Event(), anyio.Event()
+
+        async def received() -> _Message:
+            if whole.is_set():
+                await gone.wait()
+                return {"type": "http.disconnect"}
+            message = await receive()
+            if not message.get("more_body"):
+                whole.set()
+            return message
+
+        async def watch() -> None:
+            await whole.wait()
+            await receive()  # which returns when the client has gone, or has been answered
+            gone.set()
+            group.cancel_scope.cancel()
+
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        async with anyio.create_task_group() as group:
+            group.start_soon(watch)
+            await app(scope, received, send)
+            group.cancel_scope.cancel()
+
+    return watched

@@ -44,7 +44,8 @@ class Served:
         self.index = BM25Index.open(path, untrusted=untrusted)
         self._looked_at: tuple[object, bool] = None, False
         if restrict is not None:
-            self.index = self.index.restricted(restrict)
+            # By their own statistics: explain would tell how common a word is elsewhere.
+            self.index = self.index.restricted(restrict, statistics="part")
 
     @property
     def name(self) -> str:

@@ -179,6 +179,8 @@ def _explain(
     question = read_question(query, **asked_for)
     index = served.index.snapshot()
     explanation = index.explain(question, check_id("id", id))
+    name = answers.shortened(explanation.id)
+    room -= answers.size(name)
     values = asdict(explanation)
     if index.fields is None:
         for one in values["terms"]:
@@ -203,7 +205,6 @@ def _explain(
     for part in parts:
         room -= part.cost
         shown += room >= 0
-    name = answers.shortened(explanation.id)
     matched = "" if explanation.matched else " (no match)"
     shift = f", {explanation.shift:.6f} of it for absent terms" if explanation.shift else ""
     content = {
@@ -216,7 +217,7 @@ def _explain(
         "returned": shown,
         "truncated": shown < len(parts),
     }
-    lines = [f"{explanation.score:.6f} = score of {name!r}{matched}{shift}"]
+    lines = [f"{explanation.score:.6f} = score of {name}{matched}{shift}"]
     lines += [part.text for part in parts[:shown]]
     if shown < len(parts):
         lines.append(f"[{shown} of {len(parts)} parts]")
@@ -310,19 +311,26 @@ def _delete(served: Served, ids: Any) -> Answer:
 
 
 def _written(what: str, ids: list[str], asked: int) -> Answer:
-    """Return which ids were written: the first of very many."""
-    shown = [answers.shortened(id) for id in ids[:_MOST_IDS]]
+    """Return which ids were written: as many as an answer has room for."""
+    room = answers.BUDGET - answers.FRAME
+    shown: list[str] = []
+    for id in ids[:_MOST_IDS]:
+        room -= answers.size(name := answers.shortened(id)) + 1
+        if room < 0:
+            break
+        shown.append(name)
     content = {what: shown, "total": len(ids), "returned": len(shown)}
     return Answer(content, f"{what.capitalize()} {len(ids):,} of {asked:,}.")
 
 
 def _document(place: int, given: object) -> Document:
-    if (
-        not isinstance(given, dict)
-        or not {"id", "text"} <= set(given) <= {"id", "text", "metadata"}
-        or not isinstance(given["text"], str)
-    ):
-        message = f"documents[{place}] must be an object with id, text (a string) and metadata"
-        raise ValueError(message)
-    metadata = given.get("metadata")
-    return Document(given["id"], given["text"], {} if metadata is None else metadata)
+    known = {"id", "text", "metadata"}
+    if isinstance(given, dict) and {"id", "text"} <= given.keys() <= known:
+        metadata = {} if given.get("metadata") is None else given["metadata"]
+        if isinstance(given["text"], str) and isinstance(metadata, dict):
+            return Document(given["id"], given["text"], metadata)
+    message = (
+        f"documents[{place}] must be an object with id, text (a string) and, if need be, metadata "
+        "(an object)"
+    )
+    raise ValueError(message)

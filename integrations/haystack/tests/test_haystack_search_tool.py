@@ -87,3 +87,30 @@ def test_three_tools_find_quote_keep_to_their_filters_and_can_be_saved(tmp_path:
         return {tool.name: tool.invoke for tool in again}
 
     scripted.check_quoting(made(None), made(own))
+
+
+@component
+class QuotingModel:
+    """A model that takes the steps of the script."""
+
+    def __init__(self) -> None:
+        self.model = scripted.Model()
+
+    @component.output_types(replies=list[ChatMessage])
+    def run(self, messages: list[ChatMessage], tools: Any = None) -> dict[str, Any]:
+        result = messages[-1].tool_call_result
+        step = self.model.next(None if result is None else str(result.result))
+        if isinstance(step, str):
+            return {"replies": [ChatMessage.from_assistant(step)]}
+        call = ToolCall(tool_name=step[0], arguments=step[1])
+        return {"replies": [ChatMessage.from_assistant(tool_calls=[call])]}
+
+
+def test_an_agent_finds_pages_quotes_and_its_quotation_holds() -> None:
+    notes = store()
+    kinds = {"search_notes": BM25SearchTool, "grep_notes": BM25GrepTool, "read_notes": BM25ReadTool}
+    tools = [kind(notes, name, scripted.ABOUT) for name, kind in kinds.items()]
+    agent = Agent(chat_generator=QuotingModel(), tools=tools, max_agent_steps=50)
+    answer = agent.run(messages=[ChatMessage.from_user("How long do cats sleep?")])
+    texts = {document.id: document.content or "" for document in notes.filter_documents()}
+    scripted.check_quotation(str(answer["messages"][-1].text), texts.__getitem__)

@@ -62,7 +62,7 @@ from langchain_bm25rag.settings import Making, Opening, naming, refuse
 
 _Found = list[tuple[Document, float]]
 # The fields that the core's hybrid search takes as they are.
-_SEARCHING = ("fetch_k", "method", "weights", "rank_constant", "on_unknown")
+FUSING = ("fetch_k", "method", "weights", "rank_constant", "on_unknown")
 
 
 class HybridFields(Fields, total=False):
@@ -383,7 +383,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
             return self._documents(hits)
         question = read_query(snapshot, query, parses)
         query = question.as_text() if isinstance(question, Query) else query
-        asked |= {name: getattr(self, name) for name in _SEARCHING}
+        asked |= {name: getattr(self, name) for name in FUSING}
         asked["known"] = self.index.__contains__
         if self.reranker is None:
             search = HybridSearch(snapshot, question, k, offset=offset, **asked)
@@ -437,6 +437,15 @@ class BM25HybridRetriever(BM25DocumentIndex):
 
         name = type(self.vector_store).__name__
         return traced(parent, name, query, ask(), lambda found: [one for one, _ in found])
+
+    def _find_beside(self, query: str, k: int) -> Ranking:
+        """Ask the vector store alone, for a tool."""
+        scored = "" if self.method == "rrf" else "_with_score"
+        find = getattr(self.vector_store, f"similarity_search{scored}")
+        with naming("the vector store", self.vector_store):
+            answer = find(query, k=k, **self.search_kwargs)
+            found = answer if scored else [(document, 0.0) for document in answer]
+            return [(self._id_of(document), score) for document, score in found]
 
     def _take(self, search: HybridSearch, answer: _Found) -> bool:
         with naming("the vector store", self.vector_store):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import Any, get_args
 
 from langchain_core.tools import StructuredTool
 
 from bm25rag.agents import Doing, IndexTool
 from langchain_bm25rag.filters import filter_of
+from langchain_bm25rag.hybrid import FUSING, BM25HybridRetriever
 from langchain_bm25rag.searching import SearchingBM25
 
 
@@ -18,7 +19,8 @@ def search_tool(
 
     It answers with ids, lines and the best parts of texts, within a budget of characters; an answer
     that begins with ``Error:`` says what to change. The retriever's ``filter``, ``min_score`` and
-    ``correct`` hold for every call.
+    ``correct`` hold for every call. Of a ``BM25HybridRetriever`` the vector store is asked, too,
+    and both are fused as it says; there is no reranking.
 
     Parameters
     ----------
@@ -53,6 +55,12 @@ def agent_tools(
 def _tool(
     retriever: SearchingBM25, name: str, about: str, does: Doing, metadata: bool
 ) -> StructuredTool:
+    options: dict[str, Any] = {"min_score": retriever.min_score, "correct": retriever.correct}
+    beside = None
+    if isinstance(retriever, BM25HybridRetriever):
+        options |= {name: getattr(retriever, name) for name in (*FUSING, "expand")}
+        options["known"] = lambda id: id in retriever.index
+        beside = retriever._find_beside
     made = IndexTool(
         lambda: retriever.index,
         name,
@@ -60,7 +68,8 @@ def _tool(
         does,
         within=lambda index: filter_of(index, retriever.filter),
         metadata=metadata,
-        options={"min_score": retriever.min_score, "correct": retriever.correct},
+        options=options,
+        beside=beside,
     )
     return StructuredTool(
         name=name, description=made.description, args_schema=made.parameters, func=made.run

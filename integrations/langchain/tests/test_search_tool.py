@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from langchain_bm25rag import BM25Retriever, agent_tools, search_tool
-from langchain_core.messages import ToolMessage
+from langchain_bm25rag import BM25HybridRetriever, BM25Retriever, agent_tools, search_tool
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from langchain_core.vectorstores import InMemoryVectorStore
 
 sys.path.append(str(Path(__file__).parents[3] / "tests"))
 scripted = pytest.importorskip(
@@ -45,6 +52,40 @@ def test_the_retrievers_own_filter_holds_whatever_the_model_asks_for() -> None:
         assert "No document" in tool.invoke({"query": "cats", "filter": {"year": 2004}})
 
 
+class Embedding(Embeddings):
+    """Embeds a text as how often it has each of some letters."""
+
+    def embed_query(self, text: str) -> list[float]:
+        return [text.count(letter) + 0.1 for letter in "acdgnotz"]
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+
+@pytest.mark.parametrize("method", ["minmax", "rrf"])
+def test_the_tool_of_a_hybrid_retriever_pages_through_what_both_find(method: Any) -> None:
+    texts = [f"cat {'z' * n}" for n in range(12)] + ["dog", "a hound"]
+    documents = [Document(text, id=str(n), metadata={"n": n}) for n, text in enumerate(texts)]
+    hybrid = BM25HybridRetriever.from_documents(
+        documents, InMemoryVectorStore(Embedding()), k=14, method=method, filter={"n": {"$lt": 13}}
+    )
+    expected = [document.id for document in hybrid.invoke("dog")]
+    assert len(expected) == 13  # BM25 alone finds one
+    tool = search_tool(hybrid, "notes", scripted.ABOUT)
+    asked: dict[str, Any] = {"query": "dog", "k": 4}
+    pages = [tool.invoke(asked)]
+    while (cursor := re.search(r'cursor="([^"]+)"', pages[-1])) is not None:
+        pages.append(tool.invoke({**asked, "cursor": cursor[1]}))
+    shown = re.findall(r"^\d+\. (\d+)", "\n".join(pages), re.MULTILINE)
+    assert (shown, len(pages)) == (expected, 4)
+    hybrid.min_score = 0.9  # of fused scores
+    best = search_tool(hybrid, "notes", scripted.ABOUT).invoke(
+        {"query": "dog", "filter": {"n": 12}}
+    )
+    assert method == "rrf" or best.startswith("1. 12 ")
+    assert "Error: " in tool.invoke({"query": "dog", "filter": {"n": {"$near": 1}}})
+
+
 def test_three_tools_find_quote_and_keep_to_the_retrievers_filter() -> None:
     made = [agent_tools(retriever(filter=own), "notes", "Notes") for own in (None, {"year": 2003})]
     scripted.check_quoting(
@@ -54,3 +95,41 @@ def test_three_tools_find_quote_and_keep_to_the_retrievers_filter() -> None:
         )
     )
     assert all(tool.description.startswith("Notes. ") for tool in made[0])
+
+
+class ScriptedChat(BaseChatModel):
+    """A model that takes the steps of the script."""
+
+    model: Any
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Any, **_kwargs: Any) -> Any:
+        assert {tool.name for tool in tools} == {"search_notes", "grep_notes", "read_notes"}
+        return self
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **_kwargs: Any) -> ChatResult:
+        step = self.model.next(str(messages[-1].content))
+        if isinstance(step, str):
+            message = AIMessage(step)
+        else:
+            name, arguments = step
+            call = {"name": name, "args": arguments, "id": "1", "type": "tool_call"}
+            message = AIMessage("", tool_calls=[call])
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+async def test_an_agent_finds_pages_quotes_and_its_quotation_holds(awaited: bool) -> None:
+    agents = pytest.importorskip("langchain.agents", reason="langchain is not installed")
+    notes = retriever()
+    tools = agent_tools(notes, "notes", scripted.ABOUT)
+    agent = agents.create_agent(ScriptedChat(model=scripted.Model()), tools)
+    asked = {"messages": [HumanMessage("How long do cats sleep?")]}
+    options = {"recursion_limit": 100}
+    answer = await agent.ainvoke(asked, options) if awaited else agent.invoke(asked, options)
+    scripted.check_quotation(
+        answer["messages"][-1].content, lambda id: notes.index.get([id])[0].text or ""
+    )

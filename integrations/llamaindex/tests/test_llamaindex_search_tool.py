@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetadata
+from llama_index.core.llms.function_calling import FunctionCallingLLM
+from llama_index.core.llms.llm import ToolSelection
 from llama_index.core.schema import MetadataMode, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from llama_index.retrievers.bm25rag import BM25Retriever, agent_tools, search_tool
@@ -56,3 +62,64 @@ def test_three_tools_find_quote_and_keep_to_the_retrievers_filters() -> None:
         )
     )
     assert all(tool.metadata.description.startswith("Notes. ") for tool in made[0])
+
+
+class ScriptedLLM(FunctionCallingLLM):
+    """A model that takes the steps of the script."""
+
+    model: Any
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(is_function_calling_model=True)
+
+    def _prepare_chat_with_tools(
+        self, tools: Any, user_msg: Any = None, chat_history: Any = None, **_kwargs: Any
+    ) -> dict[str, Any]:
+        assert {tool.metadata.name for tool in tools} == {
+            "search_notes",
+            "grep_notes",
+            "read_notes",
+        }
+        return {"messages": [*(chat_history or []), *([user_msg] if user_msg else [])]}
+
+    def chat(self, messages: Sequence[ChatMessage], **_kwargs: Any) -> ChatResponse:
+        step = self.model.next(str(messages[-1].content))
+        calls = [] if isinstance(step, str) else [step]
+        message = ChatMessage(
+            role="assistant",
+            content=step if isinstance(step, str) else "",
+            additional_kwargs={"calls": calls},
+        )
+        return ChatResponse(message=message)
+
+    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        return self.chat(messages, **kwargs)
+
+    def get_tool_calls_from_response(
+        self, response: ChatResponse, *_: Any, **_kwargs: Any
+    ) -> list[ToolSelection]:
+        return [
+            ToolSelection(tool_id="1", tool_name=name, tool_kwargs=arguments)
+            for name, arguments in response.message.additional_kwargs["calls"]
+        ]
+
+    def complete(self, *_: Any, **_kwargs: Any) -> Any:
+        raise NotImplementedError
+
+    acomplete = stream_complete = astream_complete = stream_chat = astream_chat = complete
+
+
+def test_an_agent_finds_pages_quotes_and_its_quotation_holds() -> None:
+    notes = retriever()
+    agent = FunctionAgent(
+        tools=agent_tools(notes, "notes", scripted.ABOUT),
+        llm=ScriptedLLM(model=scripted.Model()),
+        streaming=False,
+    )
+
+    async def run() -> Any:
+        return await agent.run("How long do cats sleep?", max_iterations=100)
+
+    answer = str(asyncio.run(run()))
+    scripted.check_quotation(answer, lambda id: notes.bm25.get([id])[0].text or "")
