@@ -57,7 +57,7 @@ def make_app(desk: Desk, host: str = "127.0.0.1") -> App:
         Route("/{view}.json", inspector.show_json),
         Route("/{view}", inspector.show),
     ]
-    return guarded(Starlette(routes=routes), host)  # type: ignore[arg-type]
+    return guarded(Starlette(routes=routes), host)
 
 
 class _Inspector:
@@ -166,7 +166,7 @@ _JSON = "application/json"
 
 
 def to_json(value: object) -> str:
-    """Return JSON that every reader takes: dates are ISO strings, what is not finite is ``null``."""
+    """Return JSON that all readers take: dates are ISO strings, what is not finite ``null``."""
     return json.dumps(finite(value), default=_plain, indent=1)
 
 

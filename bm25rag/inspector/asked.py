@@ -1,4 +1,4 @@
-"""What an address asks for: the question, the filter and the settings. All state is in the address."""
+"""What an address asks for: the question, the filter and the settings; it holds all state."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Asked:
 
     @classmethod
     def read(cls, address: bytes) -> Asked:
-        """Read the part of an address behind its question mark; raise ``ValueError`` if it is wrong.
+        """Read what is behind the question mark of an address; raise ``ValueError`` if it is wrong.
 
         Ids and terms may hold any code points, lone surrogates too.
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -11,7 +12,8 @@ from bm25rag.inspector.judgements import Judgements
 from bm25rag.inspector.opened import OpenedIndex
 
 
-class Side(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Side:
     """An index as it is saved, and under the settings that were asked for."""
 
     saved: BM25Index
@@ -66,4 +68,7 @@ class Desk:
     def keep_baseline(self, settings: Settings) -> None:
         """Keep the index of this moment under some settings, to compare with."""
         time = datetime.now(UTC).isoformat(timespec="seconds")
-        self.baseline = Baseline(self.side(settings), time)
+        side = self.side(settings)
+        saved = side.saved.snapshot()
+        index = side.settings.tuned(saved) if side.is_tuned else saved
+        self.baseline = Baseline(Side(saved, index, settings._replace(baseline=True)), time)

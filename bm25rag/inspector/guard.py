@@ -80,7 +80,7 @@ def guarded(app: App, host: str) -> App:
 
 
 def is_ours(given: str, host: str) -> bool:
-    """Whether a ``Host`` cannot be a stranger's name that leads here: a number, or a name of ours."""
+    """Whether a ``Host`` is no stranger's name that leads here: a number, or a name of ours."""
     try:
         name = urlsplit(f"//{given}").hostname or ""
     except ValueError:

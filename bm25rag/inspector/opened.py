@@ -68,7 +68,7 @@ class OpenedIndex:
         return shown_url(self.path) if is_url(self.path) else str(self.path)
 
     def at(self, commit: str | None = None) -> BM25Index:
-        """Return a snapshot of the last commit, or of an earlier one.
+        """Return the last commit, or an earlier one; the former changes when it is asked for again.
 
         A folder that cannot be read any more is shown as it was read last, which ``trouble`` says.
 
@@ -79,16 +79,16 @@ class OpenedIndex:
         """
         if commit is None or commit == self._pinned:
             self._refresh()
-            return self._view.snapshot()
+            return self._view
         if commit == self._reader.commit_id:
-            return self._view.snapshot()
+            return self._view
         index = self._earlier.pop(commit, None)
         if index is None:
             index = self._restricted(self._open(commit))
         self._earlier[commit] = index
         if len(self._earlier) > _COMMITS:
             self._earlier.popitem(last=False)
-        return index.snapshot()
+        return index
 
     def _open(self, commit: str | None) -> BM25Index:
         return BM25Index.open(self.path, untrusted=self.untrusted, commit=commit)
@@ -104,7 +104,7 @@ class OpenedIndex:
             self.trouble = f"The folder cannot be read any more; this is its last state. {error}"
 
     def commits(self) -> list[Commit]:
-        """Return the commits that the folder holds, the last first; none of what cannot list them."""
+        """Return the commits that the folder holds, the last first; none if it cannot list them."""
         try:
             return BM25Index.commits(self.path)[::-1]
         except (BM25Error, OSError, ValueError):

@@ -60,10 +60,10 @@ def _written(value: object) -> str:
 def _facet(
     path: str, values: Counter[tuple[str, bool]], filter: dict[str, Any] | None
 ) -> dict[str, Any]:
-    shown = [
-        _value(path, written, is_element, count, filter)
-        for (written, is_element), count in values.most_common(_VALUES)
-    ]
+    best = values.most_common(_VALUES)
+    if len(values) > _VALUES and best[0][1] == 1:  # each has its own
+        best = []
+    shown = [_value(path, *value, count, filter) for value, count in best]
     return {
         "path": path,
         "matches": sum(values.values()),

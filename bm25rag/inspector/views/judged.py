@@ -76,6 +76,10 @@ def _questions(
         }
         for query, text in texts.items()
     ]
-    if after is not None:  # what differs most comes first
-        found.sort(key=lambda one: -abs((one["b"] or 0.0) - (one["a"] or 0.0)))
+    if before is not None and after is not None:  # what differs most comes first
+        differences = {
+            query: after.per_query[query][MEASURE] - before.per_query[query][MEASURE]
+            for query in texts
+        }
+        found.sort(key=lambda one: -abs(differences[str(one["id"])]))
     return found[:_SHOWN]

@@ -25,7 +25,7 @@ _SLIDER = {"k1": 3.0, "b": 1.0, "delta": 2.0}
 
 
 def settings_of(side: Side) -> dict[str, Any]:
-    """Return the settings of a side: what is saved, what is asked for, and what there is to choose."""
+    """Return the settings of a side: what is saved, what is asked for, and the choices."""
     saved, index = side.saved, side.index
     names = [name for name in ("k1", "b", "delta") if getattr(index, name) is not None]
     sliders = [_slider(name, getattr(saved, name), getattr(index, name)) for name in names]
@@ -116,7 +116,7 @@ def snippet_of(hit: Hit, width: int) -> dict[str, Any]:
 def rank_of(
     index: BM25Index, query: QueryLike, id: str, score: float, filter: FilterSpec | None
 ) -> int | None:
-    """Return the rank of a document that has this score; ``None`` if a search does not return it."""
+    """Return the rank of a document with this score; ``None`` if no search returns it."""
     found = index.search_batch([query], len(index), filter, min_score=score)
     scores = found.scores[0, : int(found.counts[0])]
     first = int(np.count_nonzero(scores > score))
