@@ -86,7 +86,7 @@ class _Inspector:
             html = self._pages.render(page, view, asked, data, self._desk, notes)
             return Response(html, status, media_type="text/html")
 
-        return await self._in_turn(work)
+        return await self._in_turn(lambda: self._answered(work))
 
     async def show_json(self, request: Request) -> Response:
         """Return what a page shows, as JSON."""
@@ -94,11 +94,10 @@ class _Inspector:
 
         def work() -> Response:
             status, _, data, notes = self._found(view, request)
-            return Response(
-                to_json({"view": view, **data, "notes": notes}), status, media_type=_JSON
-            )
+            json = to_json({"view": view, **data, "notes": notes})
+            return Response(json, status, media_type="application/json")
 
-        return await self._in_turn(work)
+        return await self._in_turn(lambda: self._answered(work))
 
     async def judge(self, request: Request) -> Response:
         """Write a judgement, and go back to the page."""
@@ -116,7 +115,7 @@ class _Inspector:
             own = {} if view == "document" else {"id": None}
             return RedirectResponse(asked.address(view, back=None, **own), 303)
 
-        return await self._in_turn(lambda: self._answered(request, work))
+        return await self._in_turn(lambda: self._answered(work))
 
     async def keep_baseline(self, request: Request) -> Response:
         """Keep the index of this moment and its settings, and compare with them."""
@@ -128,12 +127,12 @@ class _Inspector:
             changed = {**asked.as_other(), "commit": "baseline"}
             return RedirectResponse(asked.address("compare", **changed), 303)
 
-        return await self._in_turn(lambda: self._answered(request, work))
+        return await self._in_turn(lambda: self._answered(work))
 
     async def _in_turn(self, work: Callable[[], _Result]) -> _Result:
         return await to_thread.run_sync(work, limiter=self._turn)
 
-    def _answered(self, request: Request, work: Callable[[], Response]) -> Response:
+    def _answered(self, work: Callable[[], Response]) -> Response:
         """Return an answer, or a page that says what is wrong."""
         try:
             return work()
@@ -160,9 +159,6 @@ class _Inspector:
         if self._desk.opened.trouble:
             notes.append(self._desk.opened.trouble)
         return status, asked, data, notes
-
-
-_JSON = "application/json"
 
 
 def to_json(value: object) -> str:

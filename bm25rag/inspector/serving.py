@@ -35,17 +35,22 @@ def serve(desk: Desk, host: str, port: int, tell: Callable[[str], None]) -> None
     with _listening(host, port) as listening:
         shown = f"[{host}]" if ":" in host else host
         tell(f"http://{shown}:{listening.getsockname()[1]}/")
-        config = uvicorn.Config(
-            make_app(desk, host),
-            http="h11",  # it limits how long an address and headers may be
-            ws="none",
-            lifespan="off",
-            log_level="critical",
-            limit_concurrency=_CONNECTIONS,
-            timeout_graceful_shutdown=_PATIENCE,
-            server_header=False,
-        )
-        uvicorn.Server(config).run(sockets=[listening])
+        make_server(desk, host).run(sockets=[listening])
+
+
+def make_server(desk: Desk, host: str = "127.0.0.1") -> uvicorn.Server:
+    """Return what answers on a socket; arguments as of ``serve``."""
+    config = uvicorn.Config(
+        make_app(desk, host),
+        http="h11",  # it limits how long an address and headers may be
+        ws="none",
+        lifespan="off",
+        log_level="critical",
+        limit_concurrency=_CONNECTIONS,
+        timeout_graceful_shutdown=_PATIENCE,
+        server_header=False,
+    )
+    return uvicorn.Server(config)
 
 
 def _listening(host: str, port: int) -> socket.socket:
