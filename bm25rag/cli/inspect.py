@@ -72,9 +72,10 @@ def inspect_command(
         raise click.UsageError(message)
     texts = {} if queries is None else {query.id: query.text for query in read_queries(queries)}
     judgements = None if qrels is None else Judgements(qrels, texts)
-    with usage_errors():
-        restrict, commit = options["restrict"], options["commit"]
-        opened = OpenedIndex(index_path, options["untrusted"], restrict, commit)
+    opened = OpenedIndex(index_path, options["untrusted"], options["commit"])
+    if options["restrict"] is not None:
+        with usage_errors():
+            opened.restricted_to(options["restrict"])
     count = counted(len(opened.at()), "document")
     if not _is_loopback(host):
         write_message(f"Whoever can reach {one_line(host)} can read this index, and judge.")

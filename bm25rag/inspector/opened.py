@@ -26,13 +26,13 @@ class OpenedIndex:
         The folder of the index, or its URL.
     untrusted
         As in ``BM25Index.open``, for each commit.
-    restrict
-        The filter outside of which nothing may be found, counted or named; ``None``: none.
     commit
         The commit to stay at; ``None`` to follow the folder.
 
     Attributes
     ----------
+    restrict
+        The filter outside of which nothing may be found, counted or named; ``None``: none.
     trouble
         Why the folder could not be read again; empty if it could.
     warned
@@ -43,19 +43,25 @@ class OpenedIndex:
         self,
         path: Path | str,
         untrusted: bool = False,
-        restrict: dict[str, Any] | None = None,
         commit: str | None = None,
     ) -> None:
-        self.path, self.untrusted, self.restrict = path, untrusted, restrict
+        self.path, self.untrusted = path, untrusted
+        self.restrict: dict[str, Any] | None = None
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             self._reader = self._open(commit)
         self.warned = [str(one.message) for one in caught]
         self.trouble = ""
         self._pinned = commit
-        self._view = self._restricted(self._reader)
+        self._view = self._reader
         self._earlier: OrderedDict[str, BM25Index] = OrderedDict()
         self._vocabularies: OrderedDict[str, tuple[list[str], Int64]] = OrderedDict()
+
+    def restricted_to(self, filter: dict[str, Any]) -> OpenedIndex:
+        """Show nothing of the documents that do not pass; raise ``FilterError`` if it is wrong."""
+        self._view = self._reader.restricted(filter)
+        self.restrict = filter
+        return self
 
     @property
     def name(self) -> str:

@@ -39,7 +39,14 @@ def test_nothing_of_a_document_becomes_an_element_or_an_attribute(
     view: str, hostile: Inspected
 ) -> None:
     for own in HOSTILE:
-        given = {"q": f"evil {own}", "id": own, "t": own, "text": own, "prefix": own[:1], "size": 50}
+        given = {
+            "q": f"evil {own}",
+            "id": own,
+            "t": own,
+            "text": own,
+            "prefix": own[:1],
+            "size": 50,
+        }
         page = Elements(hostile.page(view, **given))
         assert page.all("script") == [{"src": "/static/inspector.js", "defer": ""}]
         assert [one["src"] for one in page.all("img")] == ["/static/logo.svg"]
@@ -48,7 +55,7 @@ def test_nothing_of_a_document_becomes_an_element_or_an_attribute(
             assert not any(name.startswith("on") or name == "style" for name in attributes)
             for name in ("href", "src", "action"):
                 assert attributes.get(name, "/")[:1] == "/" or tag == "form"
-        assert "49" not in page.text.split("evil")[0]
+        assert "62615533" not in page.text
 
 
 def test_every_document_can_be_reached_by_its_link(hostile: Inspected) -> None:

@@ -199,7 +199,7 @@ def test_two_commits_are_compared(folder: Path, start: Start) -> None:
     assert (data["gained"], data["lost"]) == (["new"], ["boat"])
     assert [one["id"] for one in data["commits"]] == [last, first]
     assert inspected.json("search", q="boat", commit=first)["hits"][0]["id"] == "boat"
-    assert "commit" in inspected.json("search", 404, q="red", commit="9-nothing")["error"]
+    assert "commit" in inspected.json("search", 404, q="red", commit="9-9c110871ccf2b11b")["error"]
 
 
 def test_a_baseline_keeps_what_was_found_whatever_is_written_later(

@@ -84,11 +84,16 @@ def address(view: str, **given: object) -> str:
 
 @contextmanager
 def inspecting(
-    folder: Path, qrels: Path | None = None, queries: dict[str, str] | None = None, **options: Any
+    folder: Path,
+    qrels: Path | None = None,
+    queries: dict[str, str] | None = None,
+    restrict: dict[str, Any] | None = None,
+    **options: Any,
 ) -> Iterator[Inspected]:
     """Serve an index in a thread."""
     judgements = None if qrels is None else Judgements(qrels, queries)
-    desk = Desk(OpenedIndex(folder, **options), judgements)
+    opened = OpenedIndex(folder, **options)
+    desk = Desk(opened if restrict is None else opened.restricted_to(restrict), judgements)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = make_server(desk)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
@@ -167,7 +172,7 @@ HOSTILE = [
     "lone \ud800 surrogate",
     "\u202egnp.exe",
     "a/b?c#d%e&f=g+h",
-    "{{ 7 * 7 }}{% raw %}",
+    "{{ 7919 * 7907 }}{% raw %}",
     "</textarea></title></style>",
     " ",
 ]
