@@ -157,7 +157,8 @@ class Asked:
     def as_other(self) -> dict[str, str | None]:
         """Return the changes of an address that make the settings those of the other side."""
         own = self.settings_given("")
-        return {**dict.fromkeys(own), **{f"b_{name}": value for name, value in own.items()}}
+        gone = [*own, *(f"b_{name}" for name in self.settings_given("b_"))]
+        return {**dict.fromkeys(gone), **{f"b_{name}": value for name, value in own.items()}}
 
     def hidden(self, *without: str) -> list[tuple[str, str]]:
         """Return what a form sends unseen, so that it keeps the state: all but what it asks for."""

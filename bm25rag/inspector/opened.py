@@ -76,7 +76,8 @@ class OpenedIndex:
     def at(self, commit: str | None = None) -> BM25Index:
         """Return the last commit, or an earlier one; the former changes when it is asked for again.
 
-        A folder that cannot be read any more is shown as it was read last, which ``trouble`` says.
+        An index behind a URL stays as it was opened. A folder that cannot be read any more is shown
+        as it was read last, which ``trouble`` says.
 
         Raises
         ------
@@ -103,6 +104,8 @@ class OpenedIndex:
         return index if self.restrict is None else index.restricted(self.restrict)
 
     def _refresh(self) -> None:
+        if is_url(self.path):  # asking the store would take longer than most views
+            return
         try:
             self._reader.refresh()
             self.trouble = ""

@@ -1,29 +1,31 @@
-"""Indexes to look at, and inspectors that run."""
+"""An index to look at, and inspectors that run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-for module in ("jinja2", "starlette", "uvicorn"):
-    pytest.importorskip(module, reason="the extra inspect is not installed")
-
-from support.inspected import Inspected, inspecting, small
+if TYPE_CHECKING:  # without the extra, each test module skips itself
+    from support.inspected import Inspected
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    from support.inspected import small
+
     small().save(tmp_path / "small.bm25")
     return tmp_path / "small.bm25"
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Inspected]]:
+def start() -> Iterator[Callable[..., Inspected]]:
     """Return what starts inspectors, which end with the test."""
+    from support.inspected import inspecting
+
     with ExitStack() as stack:
 
         def started(folder: Path, **options: Any) -> Inspected:

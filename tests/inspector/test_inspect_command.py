@@ -79,5 +79,5 @@ def test_it_tells_its_address_answers_and_ends_with_ctrl_c(folder: Path) -> None
         with urlopen(f"{address}search?q=red") as answer:
             assert b"boat" in answer.read()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (130, "")

@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
+import pytest
+
 from bm25rag import Analyzer, BM25Index, Document
+
+pytest.importorskip("jinja2", reason="the extra inspect is not installed")
+pytest.importorskip("starlette", reason="the extra inspect is not installed")
+pytest.importorskip("uvicorn", reason="the extra inspect is not installed")
 from bm25rag.inspector.desk import Desk
 from bm25rag.inspector.judgements import Judgements
 from bm25rag.inspector.opened import OpenedIndex
