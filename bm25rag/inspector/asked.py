@@ -14,6 +14,7 @@ from bm25rag.search.query import Query
 
 # Results of a page, and their most; the deepest rank that a page may begin behind.
 PAGE, _LONGEST_PAGE, _DEEPEST = 10, 100, 10_000_000
+_LONGEST_QUESTION = 20_000
 # Seconds that a question with phrases may look into texts.
 PATIENCE = 10.0
 _WEIGHT, _ALSO = "w.", "also."
@@ -82,6 +83,11 @@ class Asked:
     def __init__(self, given: Mapping[str, str]) -> None:
         self.given = dict(given)
         self.question = self.given.get("q", "")
+        if len(self.question) > _LONGEST_QUESTION:
+            raise ValueError(
+                f"the question has {len(self.question):,} characters, and at most "
+                f"{_LONGEST_QUESTION:,} are taken"
+            )
         self.syntax = "syntax" in self.given
         self.id = self.given.get("id")
         self.term = self.given.get("t")

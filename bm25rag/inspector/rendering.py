@@ -38,6 +38,7 @@ class Pages:
             "seconds": _seconds,
             "bytes": _bytes,
             "values": _values,
+            "short": _short,
             "json": _json,
         }
         self._environment.globals |= {"marked": _marked, "moved": _moved}
@@ -77,6 +78,12 @@ def _moved(rank: int, before: int | None) -> str:
 
 def _amount(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+
+
+def _short(name: str, length: int = 200) -> str:
+    """Return an id or a term for reading: white space as its code, of a long one the start."""
+    shown = name if name.strip() else json.dumps(name)
+    return shown if len(shown) <= length else f"{shown[:length]} …"
 
 
 def _score(value: float | None) -> str:

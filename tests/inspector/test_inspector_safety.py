@@ -263,3 +263,20 @@ def test_a_damaged_commit_does_not_end_the_inspector(tmp_path: Path, start: Star
     data = inspected.json("search", q="red")
     assert data["total"] == 3
     assert len(data["notes"]) == 1
+
+
+def test_texts_terms_ids_and_questions_of_any_length_are_shown_in_a_page_of_bounded_size(
+    tmp_path: Path, start: Start
+) -> None:
+    long = "x" * 300_000
+    index = BM25Index.from_texts(
+        [f"red {long} " + "sea boat " * 200_000], ids=["i" * 30_000], metadata=[{long: long}]
+    )
+    index.add([["red", long]], ids=["terms"])
+    index.save(tmp_path / "index")
+    inspected = start(tmp_path / "index")
+    many = "red " + " ".join(f"word{n}" for n in range(2_000))
+    for view in VIEWS:
+        for q in ("red sea", many):
+            assert len(inspected.page(view, q=q, id="i" * 30_000, t="red")) < 2_000_000
+    assert "at most 20,000 are taken" in inspected.page("search", 400, q="x " * 15_000)

@@ -30,7 +30,7 @@ def facets(
     read_hits(hits, "metadata")
     counts: dict[str, Counter[tuple[str, bool]]] = {}
     for hit in hits:
-        for key in set(_values(hit.metadata, "", 0)):
+        for key in dict.fromkeys(_values(hit.metadata, "", 0)):
             path, value, is_element = key
             counts.setdefault(path, Counter())[value, is_element] += 1
     found = [_facet(path, values, filter) for path, values in counts.items()]
@@ -75,7 +75,7 @@ def _facet(
 def _value(
     path: str, written: str, is_element: bool, count: int, filter: dict[str, Any] | None
 ) -> dict[str, Any]:
-    if written.startswith("date ") or len(written) > _LONGEST:
+    if written.startswith("date ") or max(len(written), len(path)) > _LONGEST:
         shown = written.removeprefix("date ")
         return {"value": shown[:_LONGEST], "count": count, "filter": None}
     value = json.loads(written)

@@ -19,6 +19,8 @@ from bm25rag.search.query_terms import QueryLike
 MEASURE = "nDCG@10"
 # How many characters of a text a list shows, and of another field.
 SNIPPET, FIELD_SNIPPET = 400, 160
+# In how many characters of a text the words of the question are looked for.
+_SEARCHED = 200_000
 # Terms that a bar and a legend tell apart; the others share one colour.
 COLOURS = 10
 _SLIDER = {"k1": 3.0, "b": 1.0, "delta": 2.0}
@@ -62,12 +64,14 @@ def labels_of(explanation: Explanation) -> list[str]:
 
 def shares_of(explanation: Explanation) -> list[dict[str, Any]]:
     """Return the parts of a score, each with the number of its term; the last is the shift."""
-    labels = labels_of(explanation)
-    parts = [
-        {"term": label, "number": min(number, COLOURS), "score": share.contribution}
-        for number, (label, share) in enumerate(zip(labels, explanation.terms, strict=True))
-        if share.contribution
+    scores = [share.contribution for share in explanation.terms]
+    parts: list[dict[str, Any]] = [
+        {"term": label, "number": number, "score": score}
+        for number, (label, score) in enumerate(zip(labels_of(explanation), scores, strict=True))
+        if score and number < COLOURS
     ]
+    if any(others := scores[COLOURS:]):
+        parts.append({"term": "other terms", "number": COLOURS, "score": sum(others)})
     if explanation.shift:
         parts.append({"term": "shift", "number": COLOURS, "score": explanation.shift})
     return parts
@@ -106,9 +110,11 @@ def hit_of(hit: Hit, rank: int) -> dict[str, Any]:
 
 def snippet_of(hit: Hit, width: int) -> dict[str, Any]:
     """Return the part of the text of a hit that has the most words of the question."""
+    length = len(hit.text or "")
+    if length > _SEARCHED:
+        hit.text = (hit.text or "")[:_SEARCHED]
     text, start, spans = hit.snippet(width)
-    whole = hit.text or ""
-    left_out = len(whole) - start - len(text)
+    left_out = length - start - len(text)
     shown = {"text": text, "spans": [*map(list, spans)]}
     return {**shown, "before": start > 0, "after": left_out > 0}
 
