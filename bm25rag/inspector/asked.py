@@ -16,7 +16,7 @@ from bm25rag.search.query import Query
 PAGE, _LONGEST_PAGE, _DEEPEST = 10, 100, 10_000_000
 _LONGEST_QUESTION = 20_000
 # Seconds that a question with phrases may look into texts.
-PATIENCE = 10.0
+PATIENCE = 3.0
 _WEIGHT, _ALSO = "w.", "also."
 _NUMBERS = ("k1", "b", "delta")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote
@@ -14,6 +15,7 @@ from bm25rag import BM25Index
 from bm25rag.errors import UntrustedIndexError
 from bm25rag.inspector.guard import is_ours
 from bm25rag.inspector.opened import OpenedIndex
+from support.environment import ROOT
 from support.inspected import (
     HOSTILE,
     VIEWS,
@@ -190,6 +192,11 @@ def test_a_wrong_address_is_explained_on_a_page_and_in_json(
     assert inspected.page("search", q="red")
 
 
+def test_the_picture_of_the_pages_is_that_of_the_project(inspected: Inspected) -> None:
+    logo = (ROOT / "docs" / "logo.svg").read_bytes()
+    assert inspected.ask("/static/logo.svg").body == logo
+
+
 def test_an_unknown_view_is_named(inspected: Inspected) -> None:
     assert "no view" in inspected.page("nothing", 404)
     assert "no view" in inspected.json("nothing", 404)["error"]
@@ -242,6 +249,7 @@ def test_an_index_is_followed_while_it_is_changed_and_compacted(
             inspected.page(view, q="red round", id="boat", t="red")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="a folder with open files cannot be renamed there")
 def test_a_folder_that_goes_away_is_shown_as_it_was(folder: Path, inspected: Inspected) -> None:
     inspected.page("search", q="red")
     folder.rename(folder.with_name("gone"))

@@ -285,6 +285,7 @@ def test_the_cost_is_told_by_stage(inspected: Inspected) -> None:
 def test_the_python_of_a_view_does_what_the_view_shows(
     kind: str, tmp_path: Path, start: Start
 ) -> None:
+    pytest.importorskip("pytrec_eval")
     save_kind(kind, tmp_path / "index")
     inspected = start(tmp_path / "index", qrels=tmp_path / "judged.tsv")
     inspected.judge(1, q="red sea", id=inspected.json("search", q="red sea")["hits"][0]["id"])
@@ -320,3 +321,18 @@ def test_a_restricted_index_tells_nothing_of_other_documents(folder: Path, start
     assert inspected.json("term", t="deep")["known"] is False
     assert inspected.json("term", t="deap")["spelt"] == []
     assert inspected.json("terms")["documents"] == 2
+
+
+def test_a_question_with_signs_is_read_as_such_and_its_time_is_limited(
+    tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [f"red sea {n}" if n % 2 else f"sea red {n}" for n in range(2_000)]
+    BM25Index.from_texts(texts).save(tmp_path / "index")
+    inspected = start(tmp_path / "index")
+    data = inspected.json("search", q='"red sea" -7', syntax=1)
+    assert (data["total"], data["notes"]) == (999, [])
+    assert inspected.json("search", q='"red sea" -7')["total"] == 2_000
+    monkeypatch.setattr("bm25rag.inspector.asked.PATIENCE", 1e-9)
+    for view in ("search", "document", "compare", "cost"):
+        data = inspected.json(view, q='"red sea"', id="1", syntax=1)
+        assert "timeout" in data["notes"][0]

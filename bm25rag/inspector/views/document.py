@@ -16,6 +16,7 @@ from bm25rag.inspector.views.shown import (
     settings_of,
     shares_of,
     snippet_of,
+    total_of,
 )
 from bm25rag.search.explain import Explanation
 from bm25rag.search.query_terms import QueryLike
@@ -61,7 +62,7 @@ def document_view(desk: Desk, asked: Asked) -> dict[str, Any]:
     rank = None
     if passes and explanation.matched:
         rank = rank_of(index, query, asked.id, explanation.score, filter)
-    total = int(index.search_batch([query], 1, filter).totals()[0])
+    total = total_of(index, query, filter)
     data |= {"rank": rank, "total": total}
     return data | {"verdict": _verdict(asked, explanation, passes, rank, total, best)}
 

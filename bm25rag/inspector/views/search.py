@@ -16,6 +16,7 @@ from bm25rag.inspector.views.shown import (
     quality,
     settings_of,
     shares_of,
+    total_of,
 )
 from bm25rag.search.query_terms import QueryLike
 
@@ -28,7 +29,7 @@ def search_view(desk: Desk, asked: Asked) -> dict[str, Any]:
     side = desk.side(asked.settings)
     index, query, filter = side.index, asked.query(side.index), asked.filter
     batch = index.search_batch([query], asked.size, filter, offset=asked.offset)
-    total, found = int(batch.totals()[0]), batch.hits()[0]
+    total, found = total_of(index, query, filter), batch.hits()[0]
     before = _ranks(side, query, asked) if side.is_tuned else {}
     grades = grades_of(desk, asked.question)
     hits = []

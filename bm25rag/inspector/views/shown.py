@@ -14,6 +14,7 @@ from bm25rag.index import BM25Index
 from bm25rag.inspector.desk import Desk, Side
 from bm25rag.scoring.variants import VARIANTS
 from bm25rag.search.explain import Explanation
+from bm25rag.search.query import Query
 from bm25rag.search.query_terms import QueryLike
 
 MEASURE = "nDCG@10"
@@ -117,6 +118,13 @@ def snippet_of(hit: Hit, width: int) -> dict[str, Any]:
     left_out = length - start - len(text)
     shown = {"text": text, "spans": [*map(list, spans)]}
     return {**shown, "before": start > 0, "after": left_out > 0}
+
+
+def total_of(index: BM25Index, query: QueryLike, filter: FilterSpec | None) -> int:
+    """Return how many documents match; of a question with parts, those found within its time."""
+    if isinstance(query, Query):  # its totals would look into all texts, however long that takes
+        return int(index.search_batch([query], len(index), filter).counts[0])
+    return int(index.search_batch([query], 1, filter).totals()[0])
 
 
 def rank_of(
