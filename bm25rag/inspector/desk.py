@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bm25rag.index import BM25Index
 from bm25rag.inspector.asked import Settings
@@ -47,6 +47,8 @@ class Desk:
     def __init__(self, opened: OpenedIndex, judgements: Judgements | None = None) -> None:
         self.opened, self.judgements = opened, judgements
         self.baseline: Baseline | None = None
+        # What was last counted of the metadata, and for what.
+        self.counted: tuple[object, list[dict[str, Any]]] = None, []
 
     def side(self, settings: Settings) -> Side:
         """Return the index under some settings.

@@ -21,7 +21,9 @@ async function replaceResults(address, options) {
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     for (const selector of ["#results", "#facets", "#python", "footer p"]) {
       const [here, there] = [document.querySelector(selector), page.querySelector(selector)];
-      if (here && there) here.replaceWith(document.adoptNode(there));
+      if (!here || !there) continue;
+      if (here.open !== undefined) there.open = here.open;
+      here.replaceWith(document.adoptNode(there));
     }
     document.querySelectorAll(".actions a[href], header nav a").forEach((link, number) => {
       const other = page.querySelectorAll(".actions a[href], header nav a")[number];

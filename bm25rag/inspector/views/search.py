@@ -49,7 +49,7 @@ def search_view(desk: Desk, asked: Asked) -> dict[str, Any]:
         "terms": [{name: one[name] for name in ("term", "number", "df", "idf")} for one in terms],
         "hits": hits,
         "searched_before": _BEFORE if side.is_tuned else None,
-        "facets": facets(side.index, query, filter) if found else [],
+        "facets": _facets(desk, side, asked) if found else [],
         "facets_of": min(total, MATCHES),
         "filter": filter,
         "settings": settings_of(side),
@@ -57,6 +57,14 @@ def search_view(desk: Desk, asked: Asked) -> dict[str, Any]:
         "judged": len(grades),
         "python": search_code(desk.opened, side, asked),
     }
+
+
+def _facets(desk: Desk, side: Side, asked: Asked) -> list[dict[str, Any]]:
+    """Return the values of the metadata; of the saved settings, so that sliders need not wait."""
+    key = side.saved.commit_id, asked.question, asked.filter_text, asked.syntax
+    if desk.counted[0] != key:
+        desk.counted = key, facets(side.saved, asked.query(side.saved), asked.filter)
+    return desk.counted[1]
 
 
 def _ranks(side: Side, query: QueryLike, asked: Asked) -> dict[str, int]:
