@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from bm25rag.common import tables
 from bm25rag.common.json_values import finite
+from bm25rag.common.visible import one_line
 from bm25rag.inspector.asked import Asked
 from bm25rag.inspector.desk import Desk
 
@@ -81,8 +82,8 @@ def _amount(value: float) -> str:
 
 
 def _short(name: str, length: int = 200) -> str:
-    """Return an id or a term for reading: white space as its code, of a long one the start."""
-    shown = name if name.strip() else json.dumps(name)
+    """Return an id or a term for reading: what has no sign as its code, of a long one the start."""
+    shown = one_line(name) if name.strip() else json.dumps(name)
     return shown if len(shown) <= length else f"{shown[:length]} …"
 
 
@@ -103,7 +104,7 @@ def _bytes(value: int) -> str:
 
 def _values(metadata: object) -> str:
     """Return metadata as JSON for reading."""
-    text = json.dumps(metadata, ensure_ascii=False, default=_plain, indent=None)
+    text = one_line(json.dumps(metadata, ensure_ascii=False, default=_plain))
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} …"
 
 

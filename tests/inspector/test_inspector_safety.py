@@ -288,3 +288,11 @@ def test_texts_terms_ids_and_questions_of_any_length_are_shown_in_a_page_of_boun
         for q in ("red sea", many):
             assert len(inspected.page(view, q=q, id="i" * 30_000, t="red")) < 2_000_000
     assert "at most 20,000 are taken" in inspected.page("search", 400, q="x " * 15_000)
+
+
+def test_an_id_cannot_change_the_order_in_which_it_is_read(hostile: Inspected) -> None:
+    page = hostile.page("search", q="evil", size=50)
+    assert "<bdi>\\u202egnp.exe</bdi>" in page
+    assert "<bdi>\u202e" not in page
+    assert "<bdi>lone \\ud800 surrogate</bdi>" in page
+    assert "<bdi>nul\\x00 and escape\\x1b[31m</bdi>" in page
