@@ -25,7 +25,7 @@ UV_INSTALL = $(UV) pip install -q --python $(@D)
 export UV_LINK_MODE ?= copy
 # What the adapters' environments install, and what it is made from.
 WHEELS := $(VENV)/wheels
-SOURCES = $(shell find bm25rag integrations \( -name '*.py' -o -name '*.txt' -o -name '*.html' -o -name '*.md' \) -not -path '*/tests/*')
+SOURCES = $(shell find bm25rag integrations \( -name '*.py' -o -name '*.txt' -o -name '*.html' -o -name '*.css' -o -name '*.js' -o -name '*.svg' -o -name '*.md' \) -not -path '*/tests/*')
 PYTEST := -m pytest -q
 # On all cores; the adapters' tests are too short for that.
 PARALLEL := $(PYTEST) -n auto --dist=worksteal
@@ -38,7 +38,7 @@ REPEATED ?= $(QUICK_PROFILE) $(ONCE:%='--ignore-glob=tests/%')
 # What no library takes part in.
 BELOW := analysis/test_scanner.py
 # What runs no kernel of its own, or names the backends itself: one run is enough.
-ABOVE := cli evaluation operating project readers storage/test_remote.py analysis/test_scanner.py kernels/test_filtered.py
+ABOVE := cli evaluation inspector operating project readers storage/test_remote.py analysis/test_scanner.py kernels/test_filtered.py
 # The tests that reach every line of the kernels; the rest is measured as it is compiled.
 KERNELS := kernels scoring search filters analysis/test_scanner.py analysis/test_words.py concurrency/test_gil.py \
 	index/test_building.py index/test_merging.py

@@ -19,6 +19,7 @@ from sphinx.cmd.build import main as sphinx
 
 PATTERNS = (
     "docs/*.md",
+    "docs/inspector.png",
     "docs/logo.svg",
     "integrations/README.md",
     "integrations/*/README.md",

@@ -72,9 +72,8 @@ def _members(wheel: Path) -> list[tuple[str, int]]:
 def check_contents(wheel: Path, *, pure: bool = False) -> None:
     """Check that a wheel has everything and nothing else; if pure, no compiled module."""
     names = {name for name, _ in _members(wheel)}
-    sources = {
-        path for path in (ROOT / "bm25rag").rglob("*") if path.suffix in {".html", ".py", ".txt"}
-    }
+    kinds = {".css", ".html", ".js", ".py", ".svg", ".txt"}
+    sources = {path for path in (ROOT / "bm25rag").rglob("*") if path.suffix in kinds}
     expected = {path.relative_to(ROOT).as_posix() for path in sources} | {"bm25rag/py.typed"}
     expected |= set() if pure else {f"bm25rag/kernels/{name}{SUFFIX}" for name in KERNELS}
     inside = {name for name in names if ".dist-info/" not in name}

@@ -21,6 +21,7 @@ from bm25rag.cli.export import export_command
 from bm25rag.cli.grep import grep_command
 from bm25rag.cli.health import doctor_command, stats_command, verify_command
 from bm25rag.cli.indexing import add_command, compact_command, delete_command, index_command
+from bm25rag.cli.inspect import inspect_command
 from bm25rag.cli.maintenance import (
     backup_command,
     commits_command,
@@ -159,6 +160,7 @@ for _command in (
     tune_command,
     bench_command,
     make_queries_command,
+    inspect_command,
     mcp_command,
     download_command,
     stats_command,

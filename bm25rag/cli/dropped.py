@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import unicodedata
-from itertools import groupby
-
 from bm25rag import Analyzer, Explanation
+from bm25rag.analysis.steps import analysis_steps, not_words, why_no_word
 
 
 def dropped_words(query: str, analyzer: Analyzer, explanation: Explanation) -> dict[str, str]:
@@ -15,33 +13,11 @@ def dropped_words(query: str, analyzer: Analyzer, explanation: Explanation) -> d
     """
     parts = [part for part in explanation.terms if not part.analysis]
     unknown = {part.term for part in parts if not part.document_frequency}
-    dropped = {run: _not_taken(analyzer) for run in _runs(query) if not analyzer.words(run)}
-    words = analyzer.find_words(query, question=True)
-    tokens, _ = analyzer.splitter.split_words(words, question=True)
-    terms, _ = analyzer.analyze_words(words, question=True)
-    asked = set(analyzer.query_terms(query))
-    for token, term in zip(tokens, terms, strict=True):
-        if term is None:
-            dropped[token] = "a stop word"
-        elif term not in asked:
-            dropped[token] = "a stop word of questions"
+    dropped = {run: why_no_word(analyzer) for run in not_words(analyzer, query)}
+    for word, term, reason in analysis_steps(analyzer, query, question=True):
+        if reason is not None:
+            dropped[word] = reason
         elif term in unknown:
-            stemmed = f" (as {term!r})" if term != token else ""
-            dropped[token] = f"in no document of the index{stemmed}"
+            stemmed = f" (as {term!r})" if term != word else ""
+            dropped[word] = f"in no document of the index{stemmed}"
     return dropped
-
-
-def _not_taken(analyzer: Analyzer) -> str:
-    if analyzer.token_pattern == "auto":
-        return "not a word: it has no letter or digit"
-    return f"too short or otherwise not a word for the token pattern {analyzer.token_pattern!r}"
-
-
-def _runs(text: str) -> list[str]:
-    """Split a text into runs of letters, digits and other characters within words."""
-    return ["".join(run) for inside, run in groupby(text, _is_inside) if inside]
-
-
-def _is_inside(character: str) -> bool:
-    kind = unicodedata.category(character)
-    return kind[0] in "LMN" or character in "_\u200c\u200d"

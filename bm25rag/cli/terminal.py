@@ -10,29 +10,22 @@ import click
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-# C0 except tab and newline, DEL and C1 can control a terminal; a carriage return overwrites the
-# line. Bidi controls change the order in which everything after them is read. Lone surrogates
-# cannot be encoded.
-_CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff"
-_BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-UNSAFE = re.compile(f"[{_CONTROLS}{_BIDI}]")
-_UNSAFE_IN_LINE = re.compile(f"[{_CONTROLS}{_BIDI}\t\n]")
-_CONTROL, _BIDI_CONTROL = re.compile(f"[{_CONTROLS}]"), re.compile(f"[{_BIDI}]")
+from bm25rag.common.visible import BIDI, CONTROLS, UNSAFE, one_line, visible
 
+__all__ = [
+    "UNSAFE",
+    "counted",
+    "listed",
+    "one_line",
+    "readable",
+    "result_console",
+    "shows_progress",
+    "visible",
+    "write_message",
+    "write_result",
+]
 
-def _escape(found: re.Match[str]) -> str:
-    # As in a Python string: \n, \x1b, \u202e.
-    return ascii(found[0])[1:-1]
-
-
-def visible(text: str) -> str:
-    """Escape everything in a text that could control a terminal; lines and tabs stay."""
-    return UNSAFE.sub(_escape, text)
-
-
-def one_line(text: object) -> str:
-    """Escape as ``visible`` does, and newlines and tabs too: for ids, names and errors."""
-    return _UNSAFE_IN_LINE.sub(_escape, str(text))
+_CONTROL, _BIDI_CONTROL = re.compile(f"[{CONTROLS}]"), re.compile(f"[{BIDI}]")
 
 
 def readable(text: str) -> str:

@@ -1,0 +1,77 @@
+"""How a text becomes terms, word by word: what becomes of each, and why some are dropped."""
+
+from __future__ import annotations
+
+import unicodedata
+from itertools import groupby
+from typing import NamedTuple
+
+from bm25rag.analysis.analyzer import Analyzer
+
+STOP_WORD, QUESTION_STOP_WORD = "a stop word", "a stop word of questions"
+
+
+class Step(NamedTuple):
+    """What becomes of a word of a text.
+
+    Parameters
+    ----------
+    word
+        The word, folded.
+    term
+        Its term; ``None`` if it is dropped.
+    reason
+        Why it is dropped.
+    """
+
+    word: str
+    term: str | None
+    reason: str | None = None
+
+
+def analysis_steps(analyzer: Analyzer, text: str, question: bool = False) -> list[Step]:
+    """Return what becomes of the words of a text, by the first analysis, in order.
+
+    Parameters
+    ----------
+    analyzer
+        How texts become terms.
+    text
+        The text.
+    question
+        Whether it is a question.
+    """
+    words = analyzer.find_words(text, question=question)
+    if analyzer.tokenizer is not None:
+        return [Step(word, word) for word in words]
+    tokens, _ = analyzer.splitter.split_words(words, question=question)
+    terms, _ = analyzer.analyze_words(words, question=question)
+    # A question loses more, unless nothing else is left.
+    kept = set(analyzer.query_terms(text)) if question else None
+    return [_step(*pair, kept) for pair in zip(tokens, terms, strict=True)]
+
+
+def _step(token: str, term: str | None, kept: set[str] | None) -> Step:
+    if term is None:
+        return Step(token, None, STOP_WORD)
+    if kept is not None and term not in kept:
+        return Step(token, None, QUESTION_STOP_WORD)
+    return Step(token, term)
+
+
+def not_words(analyzer: Analyzer, text: str) -> list[str]:
+    """Return the runs of letters, digits and other characters in a text that are no words."""
+    runs = ["".join(run) for inside, run in groupby(text, _is_inside) if inside]
+    return [run for run in dict.fromkeys(runs) if not analyzer.words(run)]
+
+
+def why_no_word(analyzer: Analyzer) -> str:
+    """Say why such a run is no word."""
+    if analyzer.token_pattern == "auto":
+        return "not a word: it has no letter or digit"
+    return f"too short or otherwise not a word for the token pattern {analyzer.token_pattern!r}"
+
+
+def _is_inside(character: str) -> bool:
+    kind = unicodedata.category(character)
+    return kind[0] in "LMN" or character in "_\u200c\u200d"

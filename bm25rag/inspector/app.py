@@ -1,0 +1,204 @@
+"""The web application: addresses, pages, JSON, and the two things that a button can change."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import logging
+import warnings
+from collections.abc import Callable
+from importlib.resources import files
+from typing import Any, TypeVar
+from urllib.parse import parse_qs
+
+from anyio import CapacityLimiter, to_thread
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from bm25rag.common.json_values import finite
+from bm25rag.errors import BM25Error, CommitNotFoundError
+from bm25rag.inspector.asked import Asked
+from bm25rag.inspector.desk import Desk
+from bm25rag.inspector.guard import App, guarded
+from bm25rag.inspector.judgements import LARGEST_GRADE
+from bm25rag.inspector.rendering import Pages
+from bm25rag.inspector.views import VIEWS
+
+_log = logging.getLogger(__name__)
+_STATIC = {
+    "inspector.css": "text/css",
+    "inspector.js": "text/javascript",
+    "logo.svg": "image/svg+xml",
+}
+# Bytes of what a button sends; it sends less than twenty.
+_LARGEST = 1_000
+_BUG = "This is a bug in bm25rag: please report it, with the traceback that the terminal shows."
+_Result = TypeVar("_Result")
+
+
+def make_app(desk: Desk, host: str = "127.0.0.1") -> App:
+    """Return the application.
+
+    Parameters
+    ----------
+    desk
+        What is looked at.
+    host
+        Where it listens.
+    """
+    inspector = _Inspector(desk)
+    routes = [
+        Route("/", inspector.show),
+        Route("/static/{name}", inspector.static),
+        Route("/judge", inspector.judge, methods=["POST"]),
+        Route("/baseline", inspector.keep_baseline, methods=["POST"]),
+        Route("/{view}.json", inspector.show_json),
+        Route("/{view}", inspector.show),
+    ]
+    return guarded(Starlette(routes=routes), host)
+
+
+class _Inspector:
+    """Answers requests, one at a time: then their times and warnings are their own."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk, self._pages = desk, Pages()
+        self._turn = CapacityLimiter(1)
+        folder = files("bm25rag.inspector") / "static"
+        self._static = {name: (folder / name).read_bytes() for name in _STATIC}
+
+    async def static(self, request: Request) -> Response:
+        """Return the style, the script or the picture."""
+        name = request.path_params["name"]
+        if name not in self._static:
+            return Response("not found\n", 404, media_type="text/plain")
+        return Response(self._static[name], media_type=_STATIC[name])
+
+    async def show(self, request: Request) -> Response:
+        """Return a page."""
+        view = request.path_params.get("view", "search")
+
+        def work() -> Response:
+            status, asked, data, notes = self._found(view, request)
+            page = "error" if "error" in data else view
+            html = self._pages.render(page, view, asked, data, self._desk, notes)
+            return Response(html, status, media_type="text/html")
+
+        return await self._in_turn(lambda: self._answered(work))
+
+    async def show_json(self, request: Request) -> Response:
+        """Return what a page shows, as JSON."""
+        view = request.path_params["view"]
+
+        def work() -> Response:
+            status, _, data, notes = self._found(view, request)
+            json = to_json({"view": view, **data, "notes": notes})
+            return Response(json, status, media_type="application/json")
+
+        return await self._in_turn(lambda: self._answered(work))
+
+    async def judge(self, request: Request) -> Response:
+        """Write a judgement, and go back to the page."""
+        body = await _read(request)
+
+        def work() -> Response:
+            asked = Asked.read(request.scope["query_string"])
+            if self._desk.judgements is None:
+                raise ValueError("start the inspector with --qrels FILE.tsv to judge documents")
+            if asked.id is None:
+                raise ValueError("no document is named")
+            self._desk.judgements.judge(asked.question, asked.id, _grade(body))
+            back = asked.given.get("back", "search")
+            view = back if back in VIEWS else "search"
+            own = {} if view == "document" else {"id": None}
+            return RedirectResponse(asked.address(view, back=None, **own), 303)
+
+        return await self._in_turn(lambda: self._answered(work))
+
+    async def keep_baseline(self, request: Request) -> Response:
+        """Keep the index of this moment and its settings, and compare with them."""
+        await _read(request)
+
+        def work() -> Response:
+            asked = Asked.read(request.scope["query_string"])
+            self._desk.keep_baseline(asked.settings)
+            changed = {**asked.as_other(), "commit": "baseline"}
+            return RedirectResponse(asked.address("compare", **changed), 303)
+
+        return await self._in_turn(lambda: self._answered(work))
+
+    async def _in_turn(self, work: Callable[[], _Result]) -> _Result:
+        return await to_thread.run_sync(work, limiter=self._turn)
+
+    def _answered(self, work: Callable[[], Response]) -> Response:
+        """Return an answer, or a page that says what is wrong."""
+        try:
+            return work()
+        except Exception as error:
+            status, message = _failure(error)
+            data = {"error": message}
+            html = self._pages.render("error", "search", Asked({}), data, self._desk, [])
+            return Response(html, status, media_type="text/html")
+
+    def _found(self, view: str, request: Request) -> tuple[int, Asked, dict[str, Any], list[str]]:
+        """Return the status, what was asked for, what a view shows, and what was warned of."""
+        asked = Asked({})
+        if view not in VIEWS:
+            return 404, asked, {"error": f"There is no view {view!r}; there are {[*VIEWS]}."}, []
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                asked = Asked.read(request.scope["query_string"])
+                status, data = 200, VIEWS[view](self._desk, asked)
+            except Exception as error:
+                status, message = _failure(error)
+                data = {"error": message}
+        notes = list(dict.fromkeys(str(one.message) for one in caught))
+        if self._desk.opened.trouble:
+            notes.append(self._desk.opened.trouble)
+        return status, asked, data, notes
+
+
+def to_json(value: object) -> str:
+    """Return JSON that all readers take: dates are ISO strings, what is not finite ``null``."""
+    return json.dumps(finite(value), default=_plain, indent=1)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    raise TypeError(f"cannot write {type(value).__name__} as JSON")
+
+
+def _failure(error: Exception) -> tuple[int, str]:
+    """Return the status and the message of an error; those that are not ours are logged."""
+    if isinstance(error, CommitNotFoundError):
+        return 404, str(error)
+    if isinstance(error, (ValueError, BM25Error)):
+        return 400, str(error)
+    if isinstance(error, OSError):
+        return 500, str(error)
+    _log.error("the inspector failed", exc_info=error)
+    return 500, f"{type(error).__name__}: {error}. {_BUG}"
+
+
+async def _read(request: Request) -> bytes:
+    """Return what a form sends, if that is as little as ours do."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _LARGEST:
+            return b""
+    return body
+
+
+def _grade(body: bytes) -> int | None:
+    """Return the grade that a form sends; ``None`` to remove one."""
+    given = parse_qs(body.decode("latin-1")).get("grade", [""])[0]
+    if given == "none":
+        return None
+    if not (given.isascii() and given.isdecimal() and len(given) == 1):
+        raise ValueError(f"a grade is from 0 to {LARGEST_GRADE}, or 'none', got {given!r:.20}")
+    return int(given)

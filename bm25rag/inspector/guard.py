@@ -1,0 +1,114 @@
+"""What every answer passes: who may ask, and what a browser may do with the answer.
+
+The inspector has no password: it listens on this machine. A page elsewhere must still not reach
+it: not by a name that leads here (the ``Host`` is checked), not by a form (the ``Origin`` is), and
+nothing that a document holds may run (the policy allows no script but ours).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
+
+POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    ]
+)
+_HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    # With "no-referrer" a browser would send "Origin: null" with our own forms.
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+_WRONG_HOST = (
+    "The inspector does not answer by this name. Open the address that it printed when it started."
+)
+_WRONG_ORIGIN = "Only a page of the inspector itself may do this."
+
+
+def guarded(app: App, host: str) -> App:
+    """Return an application that refuses what comes from elsewhere.
+
+    Parameters
+    ----------
+    app
+        The application.
+    host
+        Where it listens; a name of this machine by which it may be asked, too.
+    """
+    headers = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+
+    async def answer(scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "websocket":
+                await send({"type": "websocket.close"})
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", ()), *headers]}
+            await send(message)
+
+        given = _of(scope, b"host")
+        if given is None or not is_ours(given, host):
+            await _refuse(send_with_headers, 421, _WRONG_HOST)
+        elif scope["method"] not in ("GET", "HEAD") and not _is_same(_of(scope, b"origin"), given):
+            await _refuse(send_with_headers, 403, _WRONG_ORIGIN)
+        else:
+            await app(scope, receive, send_with_headers)
+
+    return answer
+
+
+def is_ours(given: str, host: str) -> bool:
+    """Whether a ``Host`` is no stranger's name that leads here: a number, or a name of ours."""
+    try:
+        name = urlsplit(f"//{given}").hostname or ""
+    except ValueError:
+        return False
+    if name in ("localhost", host.lower()):
+        return True
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_same(origin: str | None, host: str) -> bool:
+    return origin is not None and origin.lower() == f"http://{host.lower()}"
+
+
+def _of(scope: Message, wanted: bytes) -> str | None:
+    """Return the value of a header; ``None`` if there is none, or more than one."""
+    values = [value for name, value in scope["headers"] if name == wanted]
+    return values[0].decode("latin-1") if len(values) == 1 else None
+
+
+async def _refuse(send: Send, status: int, message: str) -> None:
+    body = f"{message}\n".encode()
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", str(len(body)).encode()),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

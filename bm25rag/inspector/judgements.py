@@ -1,0 +1,118 @@
+"""Judgements in a file that the user has named: the one thing that the inspector writes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from bm25rag.evaluation.files import read_qrels, write_qrels
+from bm25rag.evaluation.measures import Qrels
+
+LARGEST_GRADE = 9
+_ENDING = ".tsv"
+
+
+class Judgements:
+    """Grades by question and document, in a file of BEIR's format; one thread at a time may use it.
+
+    The id of a question is that of ``queries``, or else the question itself, its white space
+    collapsed.
+
+    Parameters
+    ----------
+    path
+        The file; it is made with the first judgement.
+    queries
+        Texts of questions by their ids.
+
+    Raises
+    ------
+    ValueError
+        If the name of the file does not end in ``.tsv``, or the file holds anything else.
+    OSError
+        If it cannot be read, or its folder is not there.
+    """
+
+    def __init__(self, path: Path, queries: Mapping[str, str] | None = None) -> None:
+        if path.suffix != _ENDING:
+            raise ValueError(
+                f"the name of the file of judgements must end in {_ENDING}, got {path}"
+            )
+        self.path = path.resolve()  # of a link, the file
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(f"the folder of {path} is not there; make it first")
+        self._queries = dict(queries or {})
+        self._ids = {collapsed(text): id for id, text in reversed(self._queries.items())}
+        self._seen: tuple[int, int] | None = None
+        self._qrels: dict[str, dict[str, int]] = {}
+        self.all()
+
+    def all(self) -> Qrels:
+        """Return all that is judged, as the file says now."""
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            self._seen, self._qrels = None, {}
+            return self._qrels
+        if self._seen != (seen := (found.st_mtime_ns, found.st_size)):
+            # What has no lines but the header is a file before its first judgement.
+            lines = self.path.read_bytes().count(b"\n") if found.st_size < 100 else 2
+            self._qrels = read_qrels(self.path) if lines > 1 else {}
+            self._seen = seen
+        return self._qrels
+
+    def id_of(self, question: str) -> str:
+        """Return the id of a question."""
+        return self._ids.get(collapsed(question), collapsed(question))
+
+    def text_of(self, id: str) -> str:
+        """Return the question that an id stands for."""
+        return self._queries.get(id, id)
+
+    def grades(self, question: str) -> Mapping[str, int]:
+        """Return the grades of a question, by document."""
+        return self.all().get(self.id_of(question), {})
+
+    def judge(self, question: str, document: str, grade: int | None) -> None:
+        """Set a grade, or remove it; the file has it when this returns.
+
+        Raises
+        ------
+        ValueError
+            If an id cannot be in such a file, or the grade is out of range.
+        OSError
+            If the file cannot be written; it is then as it was.
+        """
+        if grade is not None and not 0 <= grade <= LARGEST_GRADE:
+            raise ValueError(f"a grade is from 0 to {LARGEST_GRADE}, got {grade}")
+        id = self.id_of(question)
+        if not id:
+            raise ValueError("there is no question to judge a document for")
+        qrels = {query: dict(grades) for query, grades in self.all().items()}
+        grades = qrels.setdefault(id, {})
+        if grade is None:
+            grades.pop(document, None)
+        else:
+            grades[document] = grade
+        self._write({query: grades for query, grades in qrels.items() if grades})
+
+    def _write(self, qrels: Qrels) -> None:
+        """Replace the file in one step."""
+        new = self.path.with_name(f".{self.path.stem}-{os.getpid()}{_ENDING}")
+        try:
+            write_qrels(new, qrels)
+            if self.path.exists():
+                shutil.copymode(self.path, new)
+            with new.open("rb+") as file:
+                os.fsync(file.fileno())
+            new.replace(self.path)
+        finally:
+            new.unlink(missing_ok=True)
+        self._seen = None
+
+
+def collapsed(question: str) -> str:
+    """Return a question on one line."""
+    return " ".join(question.split())

@@ -1,0 +1,117 @@
+"""Pages from templates: everything that is not ours is escaped."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from bm25rag.common import tables
+from bm25rag.common.json_values import finite
+from bm25rag.common.visible import one_line
+from bm25rag.inspector.asked import Asked
+from bm25rag.inspector.desk import Desk
+
+# How many characters of metadata are shown.
+_SHOWN = 4_000
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Pages:
+    """The templates of all views."""
+
+    def __init__(self) -> None:
+        self._environment = Environment(
+            loader=PackageLoader("bm25rag.inspector", "pages"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.filters |= {
+            "amount": _amount,
+            "score": _score,
+            "seconds": _seconds,
+            "bytes": _bytes,
+            "values": _values,
+            "short": _short,
+            "json": _json,
+        }
+        self._environment.globals |= {"marked": _marked, "moved": _moved}
+
+    def render(
+        self,
+        page: str,
+        view: str,
+        asked: Asked,
+        data: dict[str, Any],
+        desk: Desk,
+        notes: list[str],
+    ) -> bytes:
+        """Return a page in UTF-8; lone surrogates, which it lacks, become U+FFFD."""
+        html = self._environment.get_template(f"{page}.html").render(
+            view=view,
+            asked=asked,
+            data=data,
+            notes=notes,
+            name=desk.opened.name,
+            can_judge=desk.judgements is not None,
+        )
+        return _SURROGATE.sub("\ufffd", html).encode()
+
+
+def _marked(text: str, spans: Sequence[tuple[int, int, str]]) -> Markup:
+    """Return a text with its spans marked."""
+    return Markup(tables.marked(text, spans))
+
+
+def _moved(rank: int, before: int | None) -> str:
+    """Return how a rank has moved, as a class of the style."""
+    if before is None:
+        return "new"
+    return "up" if rank < before else "down" if rank > before else "same"
+
+
+def _amount(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+
+
+def _short(name: str, length: int = 200) -> str:
+    """Return an id or a term for reading: what has no sign as its code, of a long one the start."""
+    shown = one_line(name) if name.strip() else json.dumps(name)
+    return shown if len(shown) <= length else f"{shown[:length]} …"
+
+
+def _score(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
+
+
+def _seconds(value: float) -> str:
+    return f"{value * 1e3:.2f} ms" if value >= 1e-3 else f"{value * 1e6:.0f} µs"
+
+
+def _bytes(value: int) -> str:
+    size, units = float(value), ["bytes", "KiB", "MiB", "GiB", "TiB"]
+    while size >= 1024 and len(units) > 1:
+        size, units = size / 1024, units[1:]
+    return f"{value:,} bytes" if units[0] == "bytes" else f"{size:,.1f} {units[0]}"
+
+
+def _values(metadata: object) -> str:
+    """Return metadata as JSON for reading."""
+    text = one_line(json.dumps(metadata, ensure_ascii=False, default=_plain))
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} …"
+
+
+def _json(value: object) -> str:
+    """Return JSON for a field of a form."""
+    return json.dumps(finite(value), ensure_ascii=False, default=_plain)
+
+
+def _plain(value: object) -> str:
+    return value.isoformat() if isinstance(value, dt.date) else str(value)

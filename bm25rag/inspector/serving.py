@@ -1,0 +1,72 @@
+"""The inspector on a port of this machine, until it is interrupted."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Callable
+
+import uvicorn
+
+from bm25rag.inspector.app import make_app
+from bm25rag.inspector.desk import Desk
+
+# Connections at once, and seconds for answers when it ends.
+_CONNECTIONS, _PATIENCE = 100, 2
+
+
+def serve(desk: Desk, host: str, port: int, tell: Callable[[str], None]) -> None:
+    """Answer until the process is interrupted.
+
+    Parameters
+    ----------
+    desk
+        What is looked at.
+    host, port
+        Where to listen; port 0 is any that is free.
+    tell
+        Is called with the address when it can be opened.
+
+    Raises
+    ------
+    OSError
+        If the port is in use, or nothing can listen there.
+    """
+    with _listening(host, port) as listening:
+        shown = f"[{host}]" if ":" in host else host
+        tell(f"http://{shown}:{listening.getsockname()[1]}/")
+        make_server(desk, host).run(sockets=[listening])
+
+
+def make_server(desk: Desk, host: str = "127.0.0.1") -> uvicorn.Server:
+    """Return what answers on a socket; arguments as of ``serve``."""
+    config = uvicorn.Config(
+        make_app(desk, host),
+        http="h11",  # it limits how long an address and headers may be
+        ws="none",
+        lifespan="off",
+        log_level="critical",
+        limit_concurrency=_CONNECTIONS,
+        timeout_graceful_shutdown=_PATIENCE,
+        server_header=False,
+    )
+    return uvicorn.Server(config)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            message = (
+                f"port {port} of {host} is in use: stop what listens there, or choose another "
+                "with --port; --port 0 takes any that is free"
+            )
+        elif error.errno in (errno.EACCES, errno.EADDRNOTAVAIL) or isinstance(
+            error, socket.gaierror
+        ):
+            message = f"cannot listen at {host}, port {port}: {error.strerror or error}"
+        else:
+            raise
+        raise OSError(message) from error

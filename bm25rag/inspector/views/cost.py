@@ -1,0 +1,78 @@
+"""Cost: what a search takes, stage by stage, and how much it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+from time import perf_counter
+from typing import Any, TypeVar
+
+from bm25rag.documents import read_hits
+from bm25rag.inspector.asked import Asked
+from bm25rag.inspector.desk import Desk
+from bm25rag.inspector.python_code import cost_code
+from bm25rag.kernels import backend
+from bm25rag.search.finding import check_wanted, find_one
+from bm25rag.search.query_terms import terms_of
+
+# A stage is repeated so often, or for so many seconds.
+_ROUNDS, _SECONDS = 25, 0.25
+_Result = TypeVar("_Result")
+
+
+def cost_view(desk: Desk, asked: Asked) -> dict[str, Any]:
+    """Return the times of the stages of a search: the first, the median and the least."""
+    side = desk.side(asked.settings)
+    snapshot, query = side.index._snapshot, asked.query(side.index)
+    stages: list[dict[str, Any]] = []
+
+    def timed(name: str, what: str, work: Callable[[], _Result]) -> _Result:
+        result, times = _timed(work)
+        best = {"first": times[0], "median": median(times), "least": min(times)}
+        stages.append({"name": name, "what": what, "rounds": len(times), **best})
+        return result
+
+    terms = timed(
+        "analysis", "the question becomes terms", lambda: terms_of(snapshot.analyzer, query)
+    )
+    wanted = timed(
+        "filter",
+        "the filter is read and checked",
+        lambda: check_wanted(snapshot, asked.size, asked.filter, None, asked.offset),
+    )
+    rows, scores = timed(
+        "search", "documents are scored and ranked", lambda: find_one(snapshot, terms, wanted)
+    )
+
+    def read() -> Any:
+        hits = snapshot.hits(rows, scores, None, terms)
+        read_hits(hits, "text", "metadata")
+        return hits
+
+    timed("reading", f"ids, texts and metadata of {len(rows)} hits", read)
+    total = sum(stage["median"] for stage in stages)
+    cache, numbers = snapshot.term_numbers(dict.fromkeys(terms))
+    frequencies = [int(cache.frequencies[number]) if number >= 0 else 0 for number in numbers]
+    return {
+        "question": asked.question,
+        "filter": asked.filter,
+        "stages": [{**stage, "share": stage["median"] / total} for stage in stages],
+        "total": total,
+        "terms": len(frequencies),
+        "postings": sum(frequencies),
+        "documents": len(side.index),
+        "hits": len(rows),
+        "hot_loops": backend.chosen(),
+        "python": cost_code(desk.opened, side, asked),
+    }
+
+
+def _timed(work: Callable[[], _Result]) -> tuple[_Result, list[float]]:
+    """Return what a stage returns, and how many seconds it took, round by round."""
+    times: list[float] = []
+    while True:
+        begun = perf_counter()
+        result = work()
+        times.append(perf_counter() - begun)
+        if len(times) == _ROUNDS or sum(times) > _SECONDS:
+            return result, times
