@@ -19,7 +19,7 @@ from sphinx.cmd.build import main as sphinx
 
 PATTERNS = (
     "docs/*.md",
-    "docs/logo.svg",
+    "docs/*.svg",
     "integrations/README.md",
     "integrations/*/README.md",
     "benchmarks/results/*.svg",

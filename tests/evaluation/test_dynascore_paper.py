@@ -114,9 +114,9 @@ def test_four_weightings_give_the_accuracies_of_table_3_to_a_hundredth(
 ) -> None:
     """Four equations for a row's accuracy, latency and cost, the latter two in points."""
     found: dict[str, list[float]] = {}
-    for row in unrounded(paper, collection):
-        found.setdefault(row["system"], []).append(row["given"])
-        assert abs(row["given"] - row["accuracy"]) < 0.001, "a hundredth, but for the scores' own"
+    for one in unrounded(paper, collection):
+        found.setdefault(one["system"], []).append(one["given"])
+        assert abs(one["given"] - one["accuracy"]) < 0.001, "a hundredth, but for the scores' own"
     for system, values in found.items():
         assert max(values) - min(values) < 0.0015, "on all machines the same"
         assert abs(values[0] - paper["accuracy"][collection][system]["MRR@10"]) < 0.051
@@ -164,19 +164,19 @@ def unrounded(paper: Any, collection: str) -> list[dict[str, Any]]:
     tables = paper["dynascores"][collection]
     weights = np.array([[t["weights"][name] for name in QUANTITIES] for t in tables]) * [1, -1, -1]
     rows = []
-    for row in paper["efficiency"][collection]:
-        scores = [published_scores(table)[name_of(row)] for table in tables]
+    for one in paper["efficiency"][collection]:
+        scores = [published_scores(table)[name_of(one)] for table in tables]
         given, *_ = np.linalg.lstsq(weights, np.array(scores))[0]
         accuracy = round(float(given), 2)
         points = np.linalg.lstsq(weights[:, 1:], np.array(scores) - accuracy * weights[:, 0])[0]
         rows.append(
             {
-                "system": row["system"],
-                "machine": row["hardware"].replace("4 GB", "32 GB"),
+                "system": one["system"],
+                "machine": one["hardware"].replace("4 GB", "32 GB"),
                 "given": float(given),
                 "accuracy": accuracy,
-                "latency": row["latency_ms"],
-                "cost": row["dollars_per_million"],
+                "latency": one["latency_ms"],
+                "cost": one["dollars_per_million"],
                 "latency in points": float(points[0]),
                 "cost in points": float(points[1]),
             }
