@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -101,6 +102,7 @@ def joined(folder: Path) -> Path:
 
 def measure(name: str, folder: Path, systems: Sequence[str]) -> dict[str, Any]:
     """Measure systems on a collection; what failed, or is not there, has its reason."""
+    load = round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
     report = benchmark(
         str(folder_of(name, folder)),
         WORK / "beir" / name,
@@ -128,6 +130,7 @@ def measure(name: str, folder: Path, systems: Sequence[str]) -> dict[str, Any]:
         for row in report["rows"]
     }
     setting = {name: report["setting"][name] for name in ("documents", "queries")}
+    setting["load before"] = load
     return {**setting, "machine": report["machine"], "rows": rows}
 
 
@@ -178,7 +181,8 @@ def about(kept: dict[str, Any]) -> str:
         said.append(
             f"{name} was measured by `python -m benchmarks.beir {name}` on {' and '.join(dates)}, "
             f"on {machine['processor']}, {machine['cores']} cores, {machine['memory']}, "
-            f"one of them used ({', '.join(versions)})."
+            f"one of them used ({', '.join(versions)}); "
+            f"the load of the machine was {found['load before']} before."
             + (f" Not measured: {'; '.join(missing)}." if missing else "")
         )
     return "\n".join(said)
