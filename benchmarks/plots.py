@@ -20,6 +20,16 @@ _COLOURS = {
     "PISA": "#2f8f7b",
     "Lucene": "#8f8f8f",
 }
+STYLE = {
+    "svg.hashsalt": "bm25rag",  # the same figures, the same file
+    "savefig.transparent": True,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlecolor": _INK,
+    **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor"), _INK),
+    **dict.fromkeys(("xtick.color", "ytick.color", "grid.color"), _INK),
+}
 
 
 def draw(results: Results, folder: Path) -> dict[str, Path]:
@@ -27,18 +37,8 @@ def draw(results: Results, folder: Path) -> dict[str, Path]:
     import matplotlib as mpl
 
     mpl.use("svg")
-    style = {
-        "svg.hashsalt": "bm25rag",  # the same figures, the same file
-        "savefig.transparent": True,
-        "legend.frameon": False,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.titlecolor": _INK,
-        **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor"), _INK),
-        **dict.fromkeys(("xtick.color", "ytick.color", "grid.color"), _INK),
-    }
     made = []
-    with mpl.rc_context(style):
+    with mpl.rc_context(STYLE):
         if latencies := results.growth.get("one by one"):
             made.append(_curve(latencies, folder / "latency.svg"))
         if rows := [row for row in results.rows if row.group == "batch search"]:

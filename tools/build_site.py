@@ -19,8 +19,8 @@ from sphinx.cmd.build import main as sphinx
 
 PATTERNS = (
     "docs/*.md",
-    "docs/inspector.png",
-    "docs/logo.svg",
+    "docs/*.png",
+    "docs/*.svg",
     "integrations/README.md",
     "integrations/*/README.md",
     "benchmarks/results/*.svg",

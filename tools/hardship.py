@@ -1,4 +1,4 @@
-"""Interrupt and starve writes and searches at random: ``hardship.py KIND --cases N``.
+"""Interrupt and starve writes and searches at random: ``hardship.py KIND --cases N --seconds S``.
 
 Each case is a process of its own, forked from one that has everything imported. It changes or
 searches an index, and is interrupted at a random moment (``interrupts``) or has little memory
@@ -195,6 +195,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("kind", choices=["interrupts", "memory"])
     parser.add_argument("--cases", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no case after")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     if not os.environ.keys() >= MALLOC.keys():
@@ -211,7 +212,10 @@ def main() -> None:
             shutil.copytree(kept, folder)
             every[one] = job.measured(folder)
             shutil.rmtree(folder)
+        end = time.monotonic() + given.seconds
         for case in range(given.cases):
+            if time.monotonic() > end:
+                break
             which = random.choice(list(every))
             shutil.copytree(kept, folder / "index")
             outcome = run_case(given.kind, every[which], folder, random)
@@ -223,7 +227,7 @@ def main() -> None:
         print(f"{count:6} {outcome}")
     fine = ("done", "KeyboardInterrupt", "MemoryError", "ArrayMemoryError")
     if any(not outcome.endswith(fine) for outcome in outcomes):
-        sys.exit(f"of {given.cases} cases, some crashed, hung or were wrong")
+        sys.exit(f"of {outcomes.total()} cases, some crashed, hung or were wrong")
 
 
 if __name__ == "__main__":

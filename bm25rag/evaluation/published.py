@@ -10,7 +10,7 @@ from typing import Any
 from bm25rag.common.checks import check_real
 
 _FORM = (
-    '{"source": "...", "rates": {"latency": 32.98, "cost": 10.436}, "rows": [{"system": "...", '
+    '{"source": "...", "rates": {"latency": 33.05, "cost": 10.44}, "rows": [{"system": "...", '
     '"measures": {"RR@10": 0.187}, "latency": 11, "cost": 0.14}]}, where rates may be left out'
 )
 

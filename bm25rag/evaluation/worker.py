@@ -49,7 +49,7 @@ class Measurement:
 def measured(system: System, job: dict[str, Any]) -> dict[str, Any]:
     """Build and measure a system."""
     collection = load_collection(*job["collection"])
-    documents = list(collection.read())
+    documents: Any = collection.read() if system.streams else list(collection.read())
     queries, k = collection.queries, job["k"]
     asked = list(queries.values())
     start = perf_counter()

@@ -105,8 +105,15 @@ def measure(collection: str, *systems: str, **settings: Any) -> dict[str, Any]:
     return benchmark(collection, "measured", systems, **settings)
 
 
-def test_a_system_is_measured_from_end_to_end(collection: str) -> None:
-    report = measure(collection, "bm25rag lucene", cpus=1)
+@pytest.mark.parametrize("name", ["bm25rag lucene", "bm25rag on disk"])
+def test_a_system_is_measured_from_end_to_end(
+    collection: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("TMPDIR", "TEMP", "TMP"):
+        monkeypatch.setenv(variable, str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    report = measure(collection, name, cpus=1)
+    assert not list((tmp_path / "temporary").iterdir()), "what is built on disk is removed"
     [row] = report["rows"]
     tiny = load_beir(collection)
     index = BM25Index()

@@ -23,6 +23,8 @@ class System(ABC):
     package: ClassVar[str] = ""
     #: Whether the work is done by a server, whose memory is not that of this process.
     remote: ClassVar[bool] = False
+    #: Whether ``build`` takes documents one by one, so that they need not all be in memory.
+    streams: ClassVar[bool] = False
     #: Seconds of warm-up queries at least: what is compiled while it runs needs them.
     warmup: ClassVar[float] = 0.0
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
+import tempfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,3 +39,22 @@ class Ours(SavedSystem):
 
     def load(self, folder: Path) -> None:
         self._index = self._type.open(folder)
+
+
+class OnDisk(Ours):
+    """bm25rag, built in a folder as what does not fit into memory is, and read from there."""
+
+    streams = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = Path(tempfile.mkdtemp(prefix="bm25rag-bench-"))
+
+    def build(self, documents: Iterable[Document]) -> None:
+        self._index = self._type.build(documents, self._folder / "index")
+
+    def save(self, folder: Path) -> None:
+        shutil.copytree(self._folder / "index", folder)
+
+    def close(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)

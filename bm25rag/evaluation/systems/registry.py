@@ -13,7 +13,7 @@ from bm25rag.evaluation.systems.bm25_pt import Bm25Pt
 from bm25rag.evaluation.systems.bm25s import Bm25s
 from bm25rag.evaluation.systems.frameworks import Haystack, LangChain, LlamaIndex
 from bm25rag.evaluation.systems.lucene import Lucene
-from bm25rag.evaluation.systems.ours import Ours
+from bm25rag.evaluation.systems.ours import OnDisk, Ours
 from bm25rag.evaluation.systems.pisa import Pisa
 from bm25rag.evaluation.systems.rank_bm25 import RankBm25
 from bm25rag.evaluation.systems.servers import Server
@@ -46,6 +46,7 @@ class Made(System):
 
 SYSTEMS: dict[str, Callable[[], System]] = {
     **{f"bm25rag {name}": partial(Ours, name) for name in VARIANTS},
+    "bm25rag on disk": OnDisk,
     **{f"bm25s {name}": partial(Bm25s, name) for name in ("numpy", "numba", "jax")},
     "rank_bm25": RankBm25,
     "bm25-pt": Bm25Pt,

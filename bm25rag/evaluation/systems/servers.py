@@ -74,8 +74,12 @@ class Server(System):
         self._ask("PUT", f"/{self._name}", _SETTINGS)
         rest = iter(documents)
         while some := list(islice(rest, _BULK)):
-            if self._ask("POST", f"/{self._name}/_bulk", list(_bulk(some)))["errors"]:
-                raise RuntimeError("the server did not index all documents")
+            answer = self._ask("POST", f"/{self._name}/_bulk", list(_bulk(some)))
+            if answer["errors"]:
+                failed = next(one["index"] for one in answer["items"] if "error" in one["index"])
+                raise RuntimeError(
+                    f"the server did not index document {failed['_id']!r}: {_reason(failed)}"
+                )
         self._ask("POST", f"/{self._name}/_forcemerge?max_num_segments=1")
         self._ask("POST", f"/{self._name}/_refresh")
 
@@ -105,4 +109,14 @@ def _question(query: str, k: int) -> dict[str, Any]:
 
 
 def _found(answer: Mapping[str, Any]) -> Found:
+    """Return the hits of an answer, which must be whole: a server may answer in part."""
+    if "error" in answer:
+        raise RuntimeError(f"the server did not answer a query: {_reason(answer)}")
+    if answer["timed_out"] or answer["_shards"]["failed"]:
+        raise RuntimeError("the server answered a query from a part of the documents")
     return [(hit["_id"], hit["_score"]) for hit in answer["hits"]["hits"]]
+
+
+def _reason(answer: Mapping[str, Any]) -> str:
+    """Return what a server says of an error, which is an object of type and reason."""
+    return f"{answer['error']['type']}: {answer['error']['reason']}"
