@@ -59,6 +59,8 @@ class BM25HybridRetriever(StoreRetriever):
     embedding_retriever: EmbeddingRetriever
     text_embedder: TextEmbedder | None
     on_unknown: OnUnknown
+    correct: bool
+    expand: bool
     parse_query: bool
 
     def __init__(

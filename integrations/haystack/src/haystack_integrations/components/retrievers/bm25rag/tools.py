@@ -46,10 +46,13 @@ class BM25SearchTool(Tool):
         self._given = {"name": name, "about": about, "filters": filters}
         self._searched = document_store
         asked: dict[str, Any] = {}
-        store, all_filters = document_store, [filters]
-        if isinstance(store, BM25HybridRetriever):
-            asked = {"options": store.fusing(), "beside": store.find_beside}
-            store, all_filters = store.document_store, [store.filters, filters]
+        all_filters = [filters]
+        if isinstance(document_store, BM25HybridRetriever):
+            hybrid, store = document_store, document_store.document_store
+            asked = {"options": hybrid.fusing(), "beside": hybrid.find_beside}
+            all_filters.append(hybrid.filters)
+        else:
+            store = document_store
         given = [one for one in all_filters if one]
         both = {"operator": "AND", "conditions": given} if len(given) > 1 else (*given, None)[0]
         made = IndexTool(
