@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from haystack import Document, component
 from haystack.components.agents import Agent
+from haystack.components.retrievers.in_memory import InMemoryEmbeddingRetriever
 from haystack.dataclasses import ChatMessage, ToolCall
+from haystack.document_stores.in_memory import InMemoryDocumentStore
 from haystack_integrations.components.retrievers.bm25rag import (
     BM25GrepTool,
+    BM25HybridRetriever,
     BM25ReadTool,
     BM25SearchTool,
 )
@@ -114,3 +119,49 @@ def test_an_agent_finds_pages_quotes_and_its_quotation_holds() -> None:
     answer = agent.run(messages=[ChatMessage.from_user("How long do cats sleep?")])
     texts = {document.id: document.content or "" for document in notes.filter_documents()}
     scripted.check_quotation(str(answer["messages"][-1].text), texts.__getitem__)
+
+
+@component
+class Letters:
+    """Embeds a text as how often it has each of some letters."""
+
+    @component.output_types(embedding=list[float])
+    def run(self, text: str) -> dict[str, list[float]]:
+        return {"embedding": [text.count(letter) + 0.1 for letter in "acdgnotz"]}
+
+
+@pytest.mark.parametrize("method", ["minmax", "rrf"])
+def test_the_tool_of_a_hybrid_retriever_pages_through_what_both_find(
+    method: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HAYSTACK_DESERIALIZATION_ALLOWLIST", __name__)
+    texts = [f"cat {'z' * n}" for n in range(12)] + ["dog", "a hound"]
+    documents = [Document(id=str(n), content=text, meta={"n": n}) for n, text in enumerate(texts)]
+    vectors = InMemoryDocumentStore()
+    vectors.write_documents(
+        [replace(one, embedding=Letters().run(one.content)["embedding"]) for one in documents]
+    )
+    words = BM25DocumentStore(path=str(tmp_path / "index"))
+    words.write_documents(documents)
+    beside = InMemoryEmbeddingRetriever(vectors)
+    own = {"field": "meta.n", "operator": "<", "value": 13}
+    hybrid = BM25HybridRetriever(words, beside, Letters(), filters=own, top_k=14, method=method)
+    expected = [document.id for document in hybrid.run("dog")["documents"]]
+    assert len(expected) == 13  # BM25 alone finds one
+    asked: dict[str, Any] = {"query": "dog", "k": 4}
+    tool = BM25SearchTool(hybrid, "notes", scripted.ABOUT)
+    pages = [tool.invoke(**asked)]
+    while (cursor := re.search(r'cursor="([^"]+)"', pages[-1])) is not None:
+        pages.append(tool.invoke(**asked, cursor=cursor[1]))
+    shown = re.findall(r"^\d+\. (\d+)", "\n".join(pages), re.MULTILINE)
+    assert (shown, len(pages)) == (expected, 4)
+    narrow = {"field": "meta.n", "operator": ">", "value": 11}
+    both = BM25SearchTool(hybrid, "notes", scripted.ABOUT, narrow)
+    assert re.findall(r"^\d+\. (\d+)", both.invoke(query="dog"), re.MULTILINE) == ["12"]
+    alone = BM25SearchTool(BM25HybridRetriever(words, beside), "notes", scripted.ABOUT)
+    assert alone.invoke(query="dog").startswith("Error: the retriever needs a text_embedder")
+    for kind in (BM25GrepTool, BM25ReadTool):
+        told = kind.from_dict(kind(hybrid, "notes", scripted.ABOUT).to_dict())
+        answer = told.invoke(**({"pattern": "o"} if kind is BM25GrepTool else {"id": "12"}))
+        assert "dog" in answer
+        assert "hound" not in answer

@@ -23,7 +23,7 @@ from haystack_integrations.document_stores.bm25rag.arguments import (
 
 from bm25rag import Query
 from bm25rag.adapters import DecayLike, check_count, in_read_thread
-from bm25rag.fusion import FusionMethod
+from bm25rag.fusion import FusionMethod, Ranking
 from bm25rag.hybrid import HybridSearch, OnUnknown
 
 _Part: TypeAlias = tuple[str, dict[str, Any]]
@@ -59,6 +59,8 @@ class BM25HybridRetriever(StoreRetriever):
     embedding_retriever: EmbeddingRetriever
     text_embedder: TextEmbedder | None
     on_unknown: OnUnknown
+    correct: bool
+    expand: bool
     parse_query: bool
 
     def __init__(
@@ -241,16 +243,49 @@ class BM25HybridRetriever(StoreRetriever):
         return {"documents": await in_read_thread(store, store.hybrid_documents, search)}
 
     def _search(self, query: AnyQuestion, asked: dict[str, Any], offset: int) -> HybridSearch:
-        return self.document_store.hybrid_search(
-            query,
-            **asked,
-            fetch_k=self.top_k_per_retriever,
-            method=self.method,
-            weights=self.weights,
-            rank_constant=self.rank_constant,
-            on_unknown=self.on_unknown,
-            offset=check_count("offset", offset),
-        )
+        fusing = self.fusing()
+        first = check_count("offset", offset)
+        return self.document_store.hybrid_search(query, **fusing | asked, offset=first)
+
+    def fusing(self) -> dict[str, Any]:
+        """Return the arguments of ``bm25rag.hybrid.HybridSearch`` that say how both are fused."""
+        return {
+            "fetch_k": self.top_k_per_retriever,
+            "method": self.method,
+            "weights": self.weights,
+            "rank_constant": self.rank_constant,
+            "on_unknown": self.on_unknown,
+            "correct": self.correct,
+            "expand": self.expand,
+        }
+
+    def find_beside(self, query: str, top_k: int) -> Ranking:
+        """Ask the embedding retriever alone, and return ids and scores.
+
+        Parameters
+        ----------
+        query
+            The text, which ``text_embedder`` embeds.
+        top_k
+            How many documents to ask for.
+
+        Raises
+        ------
+        ValueError
+            If there is no ``text_embedder``.
+        RuntimeError
+            If the embedder or the embedding retriever fails.
+        """
+        if self.text_embedder is None:
+            raise ValueError("the retriever needs a text_embedder for the questions of a tool")
+        self.warm_up()
+        embedding = self._run("text_embedder", {"text": query})["embedding"]
+        asked = {"query_embedding": embedding, "filters": self.filters, "top_k": top_k}
+        return self._ranking(self._run("embedding_retriever", asked))
+
+    def _ranking(self, answer: dict[str, Any]) -> Ranking:
+        ranks_alone = self.method == "rrf"  # not every retriever has scores
+        return [(one.id, 0.0 if ranks_alone else one.score) for one in answer["documents"]]
 
     def _plan(
         self,
@@ -269,12 +304,10 @@ class BM25HybridRetriever(StoreRetriever):
             text = query.as_text() if isinstance(query, Query) else query
             embedding = (yield "text_embedder", {"text": text})["embedding"]
         asked = {"query_embedding": embedding, "filters": filters}
-        ranks_alone = self.method == "rrf"  # not every retriever has scores
         enough = False
         while not enough:
             answer = yield "embedding_retriever", asked | {"top_k": search.wanted}
-            found = answer["documents"]
-            enough = search.take([(one.id, 0.0 if ranks_alone else one.score) for one in found])
+            enough = search.take(self._ranking(answer))
 
     def _run(self, name: str, inputs: dict[str, Any]) -> dict[str, Any]:
         part = self._components[name]

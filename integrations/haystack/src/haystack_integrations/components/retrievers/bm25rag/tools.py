@@ -6,6 +6,9 @@ from typing import Any, ClassVar, Self
 
 from haystack.core.serialization import generate_qualified_class_name
 from haystack.tools.tool import Tool
+from haystack_integrations.components.retrievers.bm25rag.bm25_hybrid_retriever import (
+    BM25HybridRetriever,
+)
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from haystack_integrations.document_stores.bm25rag.searching import filter_of
 
@@ -21,7 +24,8 @@ class BM25SearchTool(Tool):
     Parameters
     ----------
     document_store
-        The store.
+        The store; or a ``BM25HybridRetriever`` with a ``text_embedder``, whose embedding retriever
+        is asked, too: both are fused as it says, and its filters hold.
     name
         What the model calls the tool.
     about
@@ -34,19 +38,30 @@ class BM25SearchTool(Tool):
 
     def __init__(
         self,
-        document_store: BM25DocumentStore,
+        document_store: BM25DocumentStore | BM25HybridRetriever,
         name: str,
         about: str,
         filters: dict[str, Any] | None = None,
     ) -> None:
         self._given = {"name": name, "about": about, "filters": filters}
-        self._store = document_store
+        self._searched = document_store
+        asked: dict[str, Any] = {}
+        all_filters = [filters]
+        if isinstance(document_store, BM25HybridRetriever):
+            hybrid, store = document_store, document_store.document_store
+            asked = {"options": hybrid.fusing(), "beside": hybrid.find_beside}
+            all_filters.append(hybrid.filters)
+        else:
+            store = document_store
+        given = [one for one in all_filters if one]
+        both = {"operator": "AND", "conditions": given} if len(given) > 1 else (*given, None)[0]
         made = IndexTool(
-            lambda: document_store._current,
+            lambda: store._current,
             name,
             about,
             self._does,
-            within=lambda index: filter_of(index, filters),
+            within=lambda index: filter_of(index, both),
+            **asked,
         )
         super().__init__(
             name=name,
@@ -57,14 +72,20 @@ class BM25SearchTool(Tool):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tool as JSON values."""
-        data = {**self._given, "document_store": self._store.to_dict()}
+        data = {**self._given, "document_store": self._searched.to_dict()}
         return {"type": generate_qualified_class_name(type(self)), "data": data}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """Return the tool that ``to_dict`` has told of."""
         given = dict(data["data"])
-        return cls(BM25DocumentStore.from_dict(given.pop("document_store")), **given)
+        searched = given.pop("document_store")
+        kind = (
+            BM25HybridRetriever
+            if "embedding_retriever" in searched["init_parameters"]
+            else BM25DocumentStore
+        )
+        return cls(kind.from_dict(searched), **given)
 
 
 class BM25GrepTool(BM25SearchTool):
