@@ -46,7 +46,7 @@ _WRONG_ORIGIN = "Only a page of the inspector itself may do this."
 
 
 def guarded(app: App, host: str) -> App:
-    """Return an application that refuses what comes from elsewhere.
+    """Return an application for HTTP alone that refuses what comes from elsewhere.
 
     Parameters
     ----------
@@ -58,11 +58,6 @@ def guarded(app: App, host: str) -> App:
     headers = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
 
     async def answer(scope: Message, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            if scope["type"] == "websocket":
-                await send({"type": "websocket.close"})
-            return
-
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message = {**message, "headers": [*message.get("headers", ()), *headers]}

@@ -6,12 +6,14 @@ import contextlib
 import io
 import json
 from collections.abc import Callable
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bm25rag import BM25Index
+from bm25rag.inspector.views import VIEWS as VIEW_FUNCTIONS
 from support.inspected import KINDS, VIEWS, Elements, Inspected, save_kind, small
 
 Start = Callable[..., Inspected]
@@ -336,3 +338,71 @@ def test_a_question_with_signs_is_read_as_such_and_its_time_is_limited(
     for view in ("search", "document", "compare", "cost"):
         data = inspected.json(view, q='"red sea"', id="1", syntax=1)
         assert "timeout" in data["notes"][0]
+
+
+def test_values_that_json_lacks_are_shown_and_are_no_filters(tmp_path: Path, start: Start) -> None:
+    metadata = {"day": date(2024, 2, 3), "at": datetime(2024, 2, 3, 4, tzinfo=UTC)}
+    metadata |= {"long": "x" * 300, "nan": float("nan"), "deep": {"a": {"b": {"c": {"d": 1}}}}}
+    BM25Index.from_texts(["red"], metadata=[metadata]).save(tmp_path / "index")
+    inspected = start(tmp_path / "index")
+    data = inspected.json("search", q="red")
+    shown = data["hits"][0]["metadata"]
+    assert (shown["day"], shown["nan"]) == ("2024-02-03", None)
+    values = {facet["path"]: facet["values"][0] for facet in data["facets"]}
+    assert [values[path]["filter"] for path in ("day", "at", "long")] == [None, None, None]
+    assert values["day"]["value"] == "2024-02-03"
+    assert values["deep.a.b.c.d"]["filter"] == {"deep.a.b.c.d": 1}
+    page = inspected.page("search", q="red")
+    assert "2024-02-03" in page
+    assert "2024-02-03" in inspected.page("document", q="red", id="0")
+
+
+def test_more_than_ten_terms_share_a_colour_and_still_add_up(tmp_path: Path, start: Start) -> None:
+    words = [f"word{n}" for n in range(30)]
+    index = BM25Index.from_texts([" ".join(words), "word3 word20"])
+    index.save(tmp_path / "index")
+    (hit, _) = start(tmp_path / "index").json("search", q=" ".join(words))["hits"]
+    assert [part["term"] for part in hit["shares"]] == [*words[:10], "other terms"]
+    assert sum(part["score"] for part in hit["shares"]) == pytest.approx(hit["score"])
+
+
+def test_many_commits_can_be_looked_at_in_turn(folder: Path, start: Start) -> None:
+    for n in range(7):
+        with BM25Index.open(folder, mode="w", keep="1d") as index:
+            index.add([f"red {n}"], ids=[f"new{n}"])
+    commits = [commit.id for commit in BM25Index.commits(folder)]
+    inspected = start(folder)
+    for _ in range(2):
+        for n, commit in enumerate(commits):
+            assert inspected.json("health", commit=commit)["stats"]["documents"] == 5 + n
+            assert inspected.json("terms", commit=commit)["documents"] == 5 + n
+    pinned = start(folder, commit=commits[2])
+    assert pinned.json("search", q="red")["total"] == 5
+    with BM25Index.open(folder, mode="w") as index:
+        index.delete(["new0"])
+    assert pinned.json("search", q="red")["total"] == 5
+
+
+def test_a_bug_in_a_view_is_told_as_such_and_logged(
+    inspected: Inspected, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(desk: Any, asked: Any) -> Any:
+        raise KeyError("<b>broken</b>")
+
+    monkeypatch.setitem(VIEW_FUNCTIONS, "terms", broken)
+    assert "This is a bug" in inspected.json("terms", 500)["error"]
+    page = inspected.page("terms", 500)
+    assert "<b>broken" not in page
+    assert "This is a bug" in page
+    assert "broken" in caplog.text
+    assert inspected.page("search", q="red")
+
+
+def test_an_index_of_many_segments_or_without_compiled_code_is_remarked_on(
+    folder: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bm25rag.inspector.views.health._SEGMENTS", 0)
+    monkeypatch.setattr("bm25rag.kernels.backend.chosen", lambda: "numpy")
+    many, slow = start(folder).json("health")["remarks"]
+    assert "maintain() merges them" in many
+    assert "NumPy answers" in slow
