@@ -41,7 +41,7 @@ BELOW := analysis/test_scanner.py
 ABOVE := cli evaluation operating project readers storage/test_remote.py analysis/test_scanner.py kernels/test_filtered.py
 # The tests that reach every line of the kernels; the rest is measured as it is compiled.
 KERNELS := kernels scoring search filters analysis/test_scanner.py analysis/test_words.py concurrency/test_gil.py \
-	index/test_building.py index/test_merging.py
+	index/test_building.py index/test_merging.py storage/test_packed_texts.py
 COVER := --cov-report= --cov-fail-under=0
 # Every process would compile all modules anew, and pytest those of its plugins.
 unexport PYTHONDONTWRITEBYTECODE

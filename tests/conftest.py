@@ -77,7 +77,7 @@ def _is_traced(item: pytest.Item) -> bool:
         return False
     if INTERPRETED:  # few tests reach a line of the kernels that these do not
         return item.path.name == "test_small_constants.py" or (
-            item.path.parent.name in {"analysis", "concurrency", "index", "kernels"}
+            item.path.parent.name in {"analysis", "concurrency", "index", "kernels", "storage"}
             or (item.path.parent.name == "search" and "hypothesis" not in marks)
         )
     # Beside the twin in NumPy, a test reaches the same lines of Python on each backend.
