@@ -66,7 +66,7 @@ demo: .venv-demo/.installed  ## Index real text, search, change, save and reopen
 	HAYSTACK_TELEMETRY_ENABLED=False .venv-demo/$(BIN)/python examples/haystack_rag.py docs "$(QUESTION)" .venv-demo/index
 
 test: $(STAMP)  ## Run the tests (under three minutes).
-	$(PY) $(PARALLEL) -m "not slow and not twin"
+	$(PY) $(PARALLEL) -m "not slow and not twin" --hypothesis-profile=quick
 
 # --- the whole check ----------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from support.environment import INTERPRETED
 EVERY = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 # A check is the same each time; new examples are looked for at length.
 settings.register_profile("bm25rag", EVERY, derandomize=True, max_examples=25)
-# The modes that repeat the tests (interpreted, NumPy alone, lowest versions) ask for this one.
+# `make test` and the modes that repeat the tests (interpreted, NumPy, lowest versions) ask for it.
 settings.register_profile("quick", settings.get_profile("bm25rag"), max_examples=5)
 # `make soak` and `make test-long` ask for these.
 settings.register_profile("soak", EVERY, max_examples=300)
