@@ -41,7 +41,7 @@ BELOW := analysis/test_scanner.py
 ABOVE := cli evaluation inspector operating project readers storage/test_remote.py analysis/test_scanner.py kernels/test_filtered.py
 # The tests that reach every line of the kernels; the rest is measured as it is compiled.
 KERNELS := kernels scoring search filters analysis/test_scanner.py analysis/test_words.py concurrency/test_gil.py \
-	index/test_building.py index/test_merging.py
+	index/test_building.py index/test_merging.py storage/test_packed_texts.py
 COVER := --cov-report= --cov-fail-under=0
 # Pyodide's version counts Pythons: 314 has 3.14. What its one thread and small stack leave of the tests.
 PYODIDE_VERSION := 314.0.7
@@ -71,7 +71,7 @@ demo: .venv-demo/.installed  ## Index real text, search, change, save and reopen
 	HAYSTACK_TELEMETRY_ENABLED=False .venv-demo/$(BIN)/python examples/haystack_rag.py docs "$(QUESTION)" .venv-demo/index
 
 test: $(STAMP)  ## Run the tests (under three minutes).
-	$(PY) $(PARALLEL) -m "not slow and not twin"
+	$(PY) $(PARALLEL) -m "not slow and not twin" --hypothesis-profile=quick
 
 # --- the whole check ----------------------------------------------------------------
 

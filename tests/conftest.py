@@ -19,7 +19,7 @@ from support.environment import INTERPRETED
 EVERY = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 # A check is the same each time; new examples are looked for at length.
 settings.register_profile("bm25rag", EVERY, derandomize=True, max_examples=25)
-# The modes that repeat the tests (interpreted, NumPy alone, lowest versions) ask for this one.
+# `make test` and the modes that repeat the tests (interpreted, NumPy, lowest versions) ask for it.
 settings.register_profile("quick", settings.get_profile("bm25rag"), max_examples=5)
 # `make soak` and `make test-long` ask for these.
 settings.register_profile("soak", EVERY, max_examples=300)
@@ -77,7 +77,7 @@ def _is_traced(item: pytest.Item) -> bool:
         return False
     if INTERPRETED:  # few tests reach a line of the kernels that these do not
         return item.path.name == "test_small_constants.py" or (
-            item.path.parent.name in {"analysis", "concurrency", "index", "kernels"}
+            item.path.parent.name in {"analysis", "concurrency", "index", "kernels", "storage"}
             or (item.path.parent.name == "search" and "hypothesis" not in marks)
         )
     # Beside the twin in NumPy, a test reaches the same lines of Python on each backend.

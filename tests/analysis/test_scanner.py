@@ -256,6 +256,7 @@ def test_the_table_of_words_grows() -> None:
     assert_same(Analyzer(language=None), *chunks)
 
 
+@pytest.mark.untraced
 def test_a_run_of_ideographs_longer_than_the_table() -> None:
     run = "".join(chr(0x4E00 + number * 7 % 20_000) for number in range(15_000))
     more = 5_000 if INTERPRETED else 50_000
@@ -291,6 +292,7 @@ def test_lists_of_terms_among_texts_are_taken_as_they_are() -> None:
     assert index.vocabulary() == ["The", "cat", "cats", "ran"]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("analyzer", [Analyzer(language=None), Analyzer("turkish")])
 def test_words_of_any_length_at_any_place(analyzer: Analyzer) -> None:
     """Keys hold 16 bytes, and words are looked for in blocks of 4,096 bytes."""
@@ -314,6 +316,7 @@ def test_words_do_not_continue_in_the_next_text() -> None:
     assert_same(Analyzer(), texts, texts[::-1], ["".join(texts)])
 
 
+@pytest.mark.untraced
 def test_runs_of_more_words_than_are_looked_up_at_once() -> None:
     """A run continues where the room for words was used up, inside a word or between two."""
     characters = range(5000 if INTERPRETED else 15_000)

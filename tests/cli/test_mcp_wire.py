@@ -50,6 +50,7 @@ def answers(saved: Path, *lines: bytes, wait: bool = True) -> list[Any]:
     return [answer for answer in read if answer["id"] != 0]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_read_is_answered_with_an_error_and_the_next_request_as_ever(
     saved: Path,
 ) -> None:
@@ -158,6 +159,7 @@ def test_a_cancelled_request_is_not_waited_for(saved: Path) -> None:
     assert [answer["id"] for answer in found][-1] == 2
 
 
+@pytest.mark.slow
 def test_the_server_stops_soon_after_its_client_has_gone_although_calls_are_waiting(
     saved: Path,
 ) -> None:

@@ -58,6 +58,7 @@ def test_importing_loads_no_kernel_and_numpy_may_be_chosen_without_a_word() -> N
     assert found.startswith("[('0', 0.08287")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -86,6 +87,7 @@ def test_without_compiled_code_numpy_answers_and_says_so_once(
     assert reason in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

@@ -38,6 +38,7 @@ def corpus() -> Path:
     return TINY.folder
 
 
+@pytest.mark.slow
 def test_engines_race_and_agree_and_the_report_shows_it(corpus: Path, tmp_path: Path) -> None:
     report = Report()
     report.describe()
@@ -62,6 +63,7 @@ def test_a_large_index_is_built_and_served_by_its_own_process(corpus: Path, tmp_
     assert len(served["mean, ms"]) == len(served["p99, ms"]) == 3
 
 
+@pytest.mark.slow
 def test_new_questions_are_asked_in_new_processes() -> None:
     corpus = Corpus("xquad-de", "german")
     collection(corpus.collection)
@@ -71,6 +73,7 @@ def test_new_questions_are_asked_in_new_processes() -> None:
     assert all(row.figures[OURS].median > 0 for row in report.rows)
 
 
+@pytest.mark.slow
 def test_two_versions_take_turns(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with earlier.Version(ROOT) as before, earlier.Version(ROOT) as now:
         earlier.compare(before, now, [(TINY, "questions", 10)], rounds=1)
@@ -89,6 +92,7 @@ def test_the_page_on_scale_shows_what_was_measured() -> None:
     assert scale.measured_table([failed]).splitlines()[-1].startswith("| 10,000 | PISA | build: no")
 
 
+@pytest.mark.slow
 def test_an_index_that_changes_can_be_measured(corpus: Path, tmp_path: Path) -> None:
     with Worker("benchmarks.living:Living", corpus, 200, tmp_path / "living") as living:
         for method in ("add_one", "add_batch", "tune", "refresh"):
@@ -209,6 +213,7 @@ def test_a_peer_that_is_not_installed_is_said_to_be() -> None:
     assert said == "not installed: No module named 'benchmarks.engines.no_such_engine'"
 
 
+@pytest.mark.slow
 def test_an_engine_that_fails_to_index_costs_its_own_figures_only(tmp_path: Path) -> None:
     with field([OURS, PEER], tmp_path / "nowhere") as engines:
         assert engines.workers == {}
@@ -271,6 +276,7 @@ def test_quality_is_measured_on_a_collection_and_what_is_missing_is_named(
         assert head.count("|") == published.count("|") == row.count("|") == settings + 2
 
 
+@pytest.mark.slow
 def test_hybrid_figures_are_those_of_the_parts_and_of_their_fusions() -> None:
     def exact(_: quality.Collection) -> tuple[hybrid.Vectors, hybrid.Vectors]:
         return np.eye(3), np.eye(3)[:2]
