@@ -131,7 +131,7 @@ def test_equal_texts_can_be_one_group_and_texts_that_are_not_stored_are_none() -
 
 def test_so_many_matches_are_ranked_as_the_groups_need() -> None:
     metadata = [{"source": "one" if n < 500 else f"s{n}"} for n in range(520)]
-    index = BM25Index.from_texts([["red"] * (600 - n) for n in range(520)], metadata=metadata)
+    index = BM25Index.from_texts([["red"] * (60 - n // 10) for n in range(520)], metadata=metadata)
     found = index.search("red", 4, group="source")
     assert [hit.id for hit in found] == ["0", "500", "501", "502"]
     found = index.search("red", 3, group="source", per_group=2, offset=1)
