@@ -1,4 +1,4 @@
-"""Check that pyright knows the types of what packages export: ``public_types.py PYRIGHT MODULE...``.
+"""Check that pyright knows the types that packages export: ``public_types.py PYRIGHT MODULE...``.
 
 It looks at what is installed beside the interpreter that runs this, which must not be editable.
 """

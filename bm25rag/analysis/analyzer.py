@@ -87,7 +87,7 @@ class Analyzer:
         or ``None``.
     fold_accents
         Whether to remove accents, except from letters that are letters of their own in the
-        language ("\u00e5" in Swedish). ``"auto"``: where measurements or custom say so.
+        language (``å`` in Swedish). ``"auto"``: where measurements or custom say so.
     cjk
         ``"auto"`` or ``True``: fold widths and cut Chinese, Japanese and Korean runs
         into overlapping bigrams. ``False``: leave them to ``token_pattern``.

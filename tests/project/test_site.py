@@ -6,10 +6,13 @@ import doctest
 import importlib
 import json
 import re
+import shlex
+import shutil
 from pathlib import Path
 
 import pytest
 
+from support.commands import ok
 from support.environment import ROOT
 
 SITE = ROOT / "docs" / "site"
@@ -66,3 +69,13 @@ def test_snippets_of_the_tutorial_print_what_they_say(capsys: pytest.CaptureFixt
             exec(compile(block, str(page), "exec"), namespace)
             said = [line[2:] for line in block.splitlines() if line.startswith("# ")]
             assert capsys.readouterr().out.splitlines() == said
+
+
+def test_commands_of_the_tutorial_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("site"))
+    monkeypatch.chdir(tmp_path)
+    page = (SITE / "start.md").read_text("utf-8")
+    commands = re.findall(r"^\$ bm25rag (.*)$|^`bm25rag (sync [^`]*)`", page, re.MULTILINE)
+    for command in map("".join, commands):
+        ok(*shlex.split(command))
+    assert len(commands) >= 5

@@ -41,9 +41,10 @@ class BM25HybridRetriever(StoreRetriever):
 
     Parameters
     ----------
-    document_store, filters, top_k, filter_policy, correct, expand, group, per_group, decay,
-    parse_query
+    document_store, filters, top_k, filter_policy, correct, expand, group, per_group
         As in ``BM25Retriever``; the store is that for keywords.
+    decay, parse_query
+        As in ``BM25Retriever``.
     embedding_retriever
         The embedding retriever of any document store.
     text_embedder

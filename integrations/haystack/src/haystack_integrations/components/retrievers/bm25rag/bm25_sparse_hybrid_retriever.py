@@ -26,8 +26,9 @@ class BM25SparseHybridRetriever(StoreRetriever):
 
     Parameters
     ----------
-    document_store, filters, top_k, filter_policy, correct, expand, group, per_group, decay,
-    parse_query
+    document_store, filters, top_k, filter_policy, correct, expand, group, per_group
+        As in ``BM25Retriever``.
+    decay, parse_query
         As in ``BM25Retriever``.
     top_k_per_retriever
         How many documents of each ranking are fused, >= 0; at least ``top_k`` are.
