@@ -76,6 +76,8 @@ def inspect_command(
     if options["restrict"] is not None:
         with usage_errors():
             opened.restricted_to(options["restrict"])
+    for warned in opened.warned:
+        write_message(f"Warning: {one_line(warned)}")
     count = counted(len(opened.at()), "document")
     if not _is_loopback(host):
         write_message(f"Whoever can reach {one_line(host)} can read this index, and judge.")

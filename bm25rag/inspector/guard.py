@@ -1,8 +1,9 @@
 """What every answer passes: who may ask, and what a browser may do with the answer.
 
 The inspector has no password: it listens on this machine. A page elsewhere must still not reach
-it: not by a name that leads here (the ``Host`` is checked), not by a form (the ``Origin`` is), and
-nothing that a document holds may run (the policy allows no script but ours).
+it: not by a name that leads here (the ``Host`` is checked), not by a form or a script (the
+``Origin`` is, or what a browser says of it), and nothing that a document holds may run (the policy
+allows no script but ours).
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def guarded(app: App, host: str) -> App:
         given = _of(scope, b"host")
         if given is None or not is_ours(given, host):
             await _refuse(send_with_headers, 421, _WRONG_HOST)
-        elif scope["method"] not in ("GET", "HEAD") and not _is_same(_of(scope, b"origin"), given):
+        elif _is_from_elsewhere(scope, given):
             await _refuse(send_with_headers, 403, _WRONG_ORIGIN)
         else:
             await app(scope, receive, send_with_headers)
@@ -89,8 +90,15 @@ def is_ours(given: str, host: str) -> bool:
     return True
 
 
-def _is_same(origin: str | None, host: str) -> bool:
-    return origin is not None and origin.lower() == f"http://{host.lower()}"
+def _is_from_elsewhere(scope: Message, host: str) -> bool:
+    """Whether a page of another origin asks; it may lead here by a link, and no more.
+
+    Such a page could not read an answer, but measure how long it took, which tells of documents.
+    """
+    if scope["method"] not in ("GET", "HEAD"):
+        return (_of(scope, b"origin") or "").lower() != f"http://{host.lower()}"
+    site, mode = _of(scope, b"sec-fetch-site"), _of(scope, b"sec-fetch-mode")
+    return site in ("cross-site", "same-site") and mode != "navigate"
 
 
 def _of(scope: Message, wanted: bytes) -> str | None:

@@ -81,3 +81,29 @@ def test_it_tells_its_address_answers_and_ends_with_ctrl_c(folder: Path) -> None
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (130, "")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sends SIGINT as a POSIX terminal does")
+def test_what_opening_warns_of_is_told_at_the_start_and_under_health(
+    folder: Path, tmp_path: Path
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys, warnings\n"
+        "from bm25rag import BM25Index\n"
+        "from bm25rag.cli import main\n"
+        "open_index = BM25Index.open.__func__\n"
+        "def warning(cls, *given, **named):\n"
+        "    warnings.warn('stems\\nhave changed')\n"
+        "    return open_index(cls, *given, **named)\n"
+        "BM25Index.open = classmethod(warning)\n"
+        "main(['inspect', sys.argv[1], '--port', '0'])\n"
+    )
+    command = [sys.executable, str(program), str(folder)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr.readline() == "Warning: stems\\nhave changed\n"
+        (address,) = re.findall(r"http://127\.0\.0\.1:\d+/", process.stderr.readline())
+        with urlopen(f"{address}health.json") as answer:
+            assert b"stems" in answer.read()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)

@@ -296,3 +296,15 @@ def test_an_id_cannot_change_the_order_in_which_it_is_read(hostile: Inspected) -
     assert "<bdi>\u202e" not in page
     assert "<bdi>lone \\ud800 surrogate</bdi>" in page
     assert "<bdi>nul\\x00 and escape\\x1b[31m</bdi>" in page
+
+
+def test_a_page_elsewhere_may_lead_here_by_a_link_and_no_more(inspected: Inspected) -> None:
+    def status(site: str, mode: str) -> int:
+        given = {"Sec_Fetch_Site": site, "Sec_Fetch_Mode": mode}
+        return inspected.ask("/search.json?q=red", **given).status
+
+    assert status("cross-site", "navigate") == 200
+    assert status("same-origin", "cors") == 200
+    assert status("none", "navigate") == 200
+    assert status("cross-site", "no-cors") == 403
+    assert status("same-site", "cors") == 403

@@ -29,45 +29,60 @@ def document_view(desk: Desk, asked: Asked) -> dict[str, Any]:
     """Return a document, and why a search returns it, or does not."""
     side = desk.side(asked.settings)
     index, query, filter = side.index, asked.query(side.index), asked.filter
-    data: dict[str, Any] = {"question": asked.question, "id": asked.id, "found": False}
-    data |= {"settings": settings_of(side), "filter": filter, "verdict": None}
-    data["python"] = document_code(desk.opened, side, asked)
+    data: dict[str, Any] = {
+        "question": asked.question,
+        "id": asked.id,
+        "filter": filter,
+        "settings": settings_of(side),
+        "python": document_code(desk.opened, side, asked),
+        "found": False,
+        "verdict": None,
+    }
     if asked.id is None:
         return data
     documents = index.get([asked.id])
     if not documents:
         return data | {"verdict": f"There is no document with the id {asked.id!r}."}
     explanation = index.explain(query, asked.id)
-    passes = bool(index.get([asked.id], filter))
-    best = index.search(query, max(asked.size, 1), filter)
-    data |= _shown(index, documents[0], query)
-    data |= {
+    best = index.search(query, asked.size, filter)
+    place = _place(index, query, filter, explanation)
+    return {
+        **data,
+        **_contents(index, documents[0], query),
+        **_score(explanation),
+        **place,
         "found": True,
+        "best": _score(index.explain(query, best[0].id)) if best else None,
+        "grade": grades_of(desk, asked.question).get(asked.id),
+        "verdict": _verdict(asked, explanation, place, best),
+    }
+
+
+def _score(explanation: Explanation) -> dict[str, Any]:
+    """Return a score and its parts."""
+    return {
+        "id": explanation.id,
         "score": explanation.score,
         "matched": explanation.matched,
-        "passes": passes,
         "terms": explained_terms(explanation),
         "shares": shares_of(explanation),
         "shift": explanation.shift,
         "parts": [str(part) for part in explanation.parts],
-        "grade": grades_of(desk, asked.question).get(asked.id),
     }
-    if best:
-        data["best"] = {
-            "id": best[0].id,
-            "score": best[0].score,
-            "terms": explained_terms(index.explain(query, best[0].id)),
-            "shares": shares_of(index.explain(query, best[0].id)),
-        }
-    rank = None
+
+
+def _place(
+    index: BM25Index, query: QueryLike, filter: dict[str, Any] | None, explanation: Explanation
+) -> dict[str, Any]:
+    """Return where the document is in the ranking, if it is there."""
+    id, rank = explanation.id, None
+    passes = bool(index.get([id], filter))
     if passes and explanation.matched:
-        rank = rank_of(index, query, asked.id, explanation.score, filter)
-    total = total_of(index, query, filter)
-    data |= {"rank": rank, "total": total}
-    return data | {"verdict": _verdict(asked, explanation, passes, rank, total, best)}
+        rank = rank_of(index, query, id, explanation.score, filter)
+    return {"passes": passes, "rank": rank, "total": total_of(index, query, filter)}
 
 
-def _shown(index: BM25Index, document: Document, query: QueryLike) -> dict[str, Any]:
+def _contents(index: BM25Index, document: Document, query: QueryLike) -> dict[str, Any]:
     """Return the contents of a document, with the words of the question marked."""
     (hit, *_) = [*index.search(query, 1, {document.id}), None]
     if hit is None:
@@ -86,14 +101,7 @@ def _shown(index: BM25Index, document: Document, query: QueryLike) -> dict[str, 
     }
 
 
-def _verdict(
-    asked: Asked,
-    explanation: Explanation,
-    passes: bool,
-    rank: int | None,
-    total: int,
-    best: list[Hit],
-) -> str:
+def _verdict(asked: Asked, explanation: Explanation, place: dict[str, Any], best: list[Hit]) -> str:
     """Say in a sentence or two why a search returns the document, or why not."""
     if not asked.question.strip():
         return "There is no question yet: ask one to see why it finds this document, or does not."
@@ -107,12 +115,13 @@ def _verdict(
         unknown = [share.term for share in explanation.terms if not share.document_frequency]
         beside = f" (of these, no document has {_listed(unknown)})" if unknown else ""
         return f"Not found: it has none of the terms {_listed(terms)}{beside}."
-    if not passes:
+    rank = place["rank"]
+    if not place["passes"]:
         return "Not found: the filter rejects it."
     if rank is None:
         return "Not found: it matches, and no search returned it. Please report this."
     lacking = [share.term for share in explanation.terms if not share.tf]
-    said = f"Found at rank {rank:,} of {total:,}."
+    said = f"Found at rank {rank:,} of {place['total']:,}."
     if rank > len(best) and best:
         gap = best[-1].score - explanation.score
         said += f" A page of {len(best)} ends {gap:.4f} above its score."
