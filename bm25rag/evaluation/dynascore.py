@@ -9,7 +9,8 @@ retrievers by it. Systems are ordered by accuracy. The average marginal rate of 
 so that ``m / AMRS(m)`` is in points of accuracy, and a score is the weighted sum of these. Costs
 (latency, dollars) are negated. As in Dynaboard's implementation, neighbours whose accuracies
 differ by at most a ten-thousandth of the best do not count: they would make the rate depend on
-noise.
+noise. Systems of equal accuracy stand in the order of the rows: the first and the last of them are
+neighbours of others, so that the rates depend on that order.
 """
 
 from __future__ import annotations

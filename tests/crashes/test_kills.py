@@ -23,7 +23,7 @@ from support.reference import Reference
 if os.name == "nt":
     pytest.skip("there is no SIGKILL on Windows", allow_module_level=True)
 
-LIMIT = 60  # seconds that a child may take to answer
+LIMIT = 300  # seconds that a child may take to answer, on a machine that does much else
 LIVING = 12
 
 

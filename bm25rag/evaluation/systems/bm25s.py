@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bm25rag.documents import Document
 from bm25rag.evaluation.systems.base import Found, SavedSystem
 
@@ -31,6 +33,7 @@ class Bm25s(SavedSystem):
 
     def build(self, documents: Sequence[Document]) -> None:
         self._ids = [document.id for document in documents]
+        self._names = np.asarray(self._ids)
         backend = "numba" if self._backend == "numba" else "numpy"
         self._index = self._bm25s.BM25(backend=backend)
         self._index.index(
@@ -68,7 +71,10 @@ class Bm25s(SavedSystem):
         return [(self._ids[row], score) for row, score in pairs if score > 0]
 
     def search_batch(self, queries: Sequence[str], k: int, threads: int) -> None:
-        self._retrieve(queries, k, threads)
+        """Retrieve all, and look up the ids at once, as bm25s does with a corpus of ids."""
+        found = self._retrieve(queries, k, threads)
+        if found is not None:
+            self._names[found.documents]
 
     def save(self, folder: Path) -> None:
         self._index.save(str(folder), show_progress=False)
@@ -80,3 +86,4 @@ class Bm25s(SavedSystem):
         if self._backend == "numba":
             self._index.activate_numba_scorer()
         self._ids = (folder / "ids.txt").read_text(encoding="utf-8").split("\n")
+        self._names = np.asarray(self._ids)
