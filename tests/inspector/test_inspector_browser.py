@@ -11,7 +11,15 @@ from typing import Any
 import pytest
 
 from bm25rag import BM25Index
-from support.inspected import HOSTILE, VIEWS, Inspected, address, save_hostile, save_kind
+from support.inspected import (
+    HOSTILE,
+    VIEWS,
+    Inspected,
+    address,
+    inspecting,
+    save_hostile,
+    save_kind,
+)
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
@@ -49,7 +57,11 @@ def opened(browser: Any) -> Iterator[Callable[..., Page]]:
         # A page of an error is a message of the console, too, and so is a policy that was broken.
         page.on(
             "console",
-            lambda message: troubles.append(message.text) if message.type == "error" else None,
+            lambda message: (
+                troubles.append(message.text)
+                if message.type == "error" and "net::ERR_FAILED" not in message.text
+                else None
+            ),
         )
         return page
 
@@ -290,3 +302,31 @@ def test_costs_health_and_judgements_are_shown(
     page.locator("td a").click()
     page.wait_for_url("**/search?q=red**")
     assert page.locator(".tag").first.inner_text().startswith("nDCG@10")
+
+
+def test_judging_faster_than_the_inspector_answers_loses_nothing(
+    inspected: Inspected, opened: Callable[..., Page]
+) -> None:
+    page = opened()
+    page.goto(f"{inspected.base}/search?q=red+sea")
+    found = ids(page)
+    for grade in "123":
+        page.keyboard.press("j")
+        page.keyboard.press(grade)
+    page.wait_for_function(
+        "() => document.querySelectorAll('.judge button[aria-pressed=true]').length === 3"
+    )
+    assert inspected.desk.judgements.grades("red sea") == dict(zip(found, (1, 2, 3), strict=True))
+    assert page.locator(".hit.at a.id").inner_text() == found[2]
+
+
+def test_an_inspector_that_has_ended_is_told_as_such(
+    folder: Path, opened: Callable[..., Page]
+) -> None:
+    with inspecting(folder) as inspected:
+        page = opened()
+        page.goto(f"{inspected.base}/search?q=red")
+        page.route("**/search?**", lambda route: route.abort())
+        page.locator(".slider input[name=b]").focus()
+        page.keyboard.press("Home")
+        page.get_by_text("The inspector does not answer").wait_for()

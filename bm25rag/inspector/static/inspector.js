@@ -6,36 +6,41 @@
 const view = document.body.dataset.view;
 const form = document.getElementById("ask");
 const numbers = ["range", "number"];
-let running = null;
+let asked = 0;
 let waiting = 0;
 
 // --- results in place -------------------------------------------------------------
 
+// An answer that a later one has overtaken is not shown; no request is given up, since it may be a
+// judgement.
 async function replaceResults(address, options) {
-  if (running) running.abort();
-  running = new AbortController();
-  const results = document.getElementById("results");
-  results.classList.add("busy");
+  const own = ++asked;
+  document.getElementById("results").classList.add("busy");
+  let answer;
   try {
-    const answer = await fetch(address, { ...options, signal: running.signal });
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    for (const selector of ["#results", "#facets", "#python", "footer p"]) {
-      const [here, there] = [document.querySelector(selector), page.querySelector(selector)];
-      if (!here || !there) continue;
-      if (here.open !== undefined) there.open = here.open;
-      here.replaceWith(document.adoptNode(there));
-    }
-    document.querySelectorAll(".actions a[href], header nav a").forEach((link, number) => {
-      const other = page.querySelectorAll(".actions a[href], header nav a")[number];
-      if (other) link.href = other.getAttribute("href");
-    });
-    return answer;
+    answer = await fetch(address, options);
+    const text = await answer.text();
+    if (own === asked) show(new DOMParser().parseFromString(text, "text/html"));
   } catch (error) {
-    if (error.name !== "AbortError") throw error;
-    return null;
-  } finally {
-    results.classList.remove("busy");
+    if (own === asked) document.getElementById("results").textContent = `The inspector does not answer: ${error.message}`;
   }
+  if (own === asked) document.getElementById("results").classList.remove("busy");
+  return own === asked && answer !== undefined;
+}
+
+function show(page) {
+  const isThere = document.getElementById("results").contains(document.activeElement);
+  for (const selector of ["#results", "#facets", "#python", "footer p"]) {
+    const [here, there] = [document.querySelector(selector), page.querySelector(selector)];
+    if (!here || !there) continue;
+    if (here.open !== undefined) there.open = here.open;
+    here.replaceWith(document.adoptNode(there));
+  }
+  document.querySelectorAll(".actions a[href], header nav a").forEach((link, number) => {
+    const other = page.querySelectorAll(".actions a[href], header nav a")[number];
+    if (other) link.href = other.getAttribute("href");
+  });
+  select(current, isThere);
 }
 
 function formAddress() {
@@ -97,10 +102,9 @@ document.addEventListener("submit", async (event) => {
   const judged = event.target;
   if (!judged.classList.contains("judge")) return;
   event.preventDefault();
-  const at = hits().indexOf(judged.closest(".hit"));
+  select(hits().indexOf(judged.closest(".hit")), false);
   const body = new URLSearchParams({ grade: event.submitter.value });
   await replaceResults(judged.action, { method: "POST", body });
-  select(at, false);
 });
 
 // --- keys ---------------------------------------------------------------------------
@@ -163,7 +167,9 @@ document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") field.blur();
     return;
   }
-  if (document.querySelector("dialog[open]") || (event.key === "Enter" && field.matches("a, button, summary"))) return;
+  // For a moment, the focus stays in a dialog that was closed.
+  const isControl = field.matches("a, button, summary") && !field.closest("dialog:not([open])");
+  if (document.querySelector("dialog[open]") || (event.key === "Enter" && isControl)) return;
   const name = views[event.key];
   if (prefix === "g") {
     prefix = "";
