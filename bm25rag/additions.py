@@ -259,19 +259,24 @@ def _block(columns: list[list[Any]]) -> Block:
     return Block(*columns)
 
 
-def _size(value: Any, depth: int = DEEPEST) -> int:
-    """Return about how many characters of text take as much memory as metadata.
+def _size(metadata: object) -> int:
+    """Return about how many characters of text take as much memory as metadata."""
+    try:
+        return _size_of(metadata, DEEPEST)
+    except RecursionError:  # refused later
+        return 0
 
-    What is deeper than may be is refused later; where stacks are small, as in WebAssembly, to look
-    at it all would end the process.
-    """
+
+def _size_of(value: Any, depth: int) -> int:
+    """Do so, unless there are more levels than ``depth``: small stacks would not hold all."""
     kind = type(value)
     if kind is str:
         return len(value)
-    if kind is dict and depth:
-        return _VALUE * len(value) + sum(map(_size, value.values(), repeat(depth - 1)))
-    if (kind is list or kind is tuple) and depth:
-        return _VALUE * len(value) + sum(map(_size, value, repeat(depth - 1)))
+    if kind is dict or kind is list or kind is tuple:
+        if not depth:
+            raise RecursionError
+        held = value.values() if kind is dict else value
+        return _VALUE * len(value) + sum(map(_size_of, held, repeat(depth - 1)))
     return 0 if kind in PLAIN_TYPES else getattr(value, "nbytes", 0)  # of an array
 
 

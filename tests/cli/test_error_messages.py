@@ -179,7 +179,8 @@ def test_all_commands_that_open_an_index_are_tried_above() -> None:
     from bm25rag.cli.app import commands
 
     opening = {name for name, command in commands.commands.items() if _takes_index(command)}
-    assert opening == set(COMMANDS)
+    # That one serves until it is interrupted: tests/inspector tries it.
+    assert opening - {"inspect"} == set(COMMANDS)
 
 
 def _takes_index(command: object) -> bool:

@@ -21,7 +21,7 @@ from bm25rag.kernels import backend
 PACKAGE = Path(bm25rag.__file__).parent
 LIMIT = 60  # seconds after which a process counts as stuck
 # Nobody forks in the middle of a command, and it says itself what it imports.
-NOT_SERVED = {"cli", "evaluation", "readers"}
+NOT_SERVED = {"cli", "inspector", "evaluation", "readers"}
 
 # A module whose import takes half a second, which a thread begins, and a fork meanwhile.
 FORK = """
