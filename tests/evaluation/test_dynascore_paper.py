@@ -166,9 +166,11 @@ def unrounded(paper: Any, collection: str) -> list[dict[str, Any]]:
     rows = []
     for one in paper["efficiency"][collection]:
         scores = [published_scores(table)[name_of(one)] for table in tables]
-        given, *_ = np.linalg.lstsq(weights, np.array(scores))[0]
+        given, *_ = np.linalg.lstsq(weights, np.array(scores), rcond=None)[0]
         accuracy = round(float(given), 2)
-        points = np.linalg.lstsq(weights[:, 1:], np.array(scores) - accuracy * weights[:, 0])[0]
+        points = np.linalg.lstsq(
+            weights[:, 1:], np.array(scores) - accuracy * weights[:, 0], rcond=None
+        )[0]
         rows.append(
             {
                 "system": one["system"],
