@@ -111,7 +111,7 @@ class ScriptedLLM(FunctionCallingLLM):
 
 
 # The framework's agent looks at all of its own attributes, and pydantic warns of some.
-@pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecatedSince20")
+@pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")
 def test_an_agent_finds_pages_quotes_and_its_quotation_holds() -> None:
     notes = retriever()
     agent = FunctionAgent(
