@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -13,7 +14,13 @@ from bm25rag.analysis import scripts
 from bm25rag.analysis.accents import fold_accents, fold_each
 from bm25rag.analysis.languages import Language
 from bm25rag.analysis.settings import FoldRules, NormalForm, runs_of
-from bm25rag.analysis.tokens import identifier_parts, split_word
+from bm25rag.analysis.tokens import (
+    asked_parts,
+    identifier_parts,
+    is_number,
+    other_tokens,
+    split_word,
+)
 from bm25rag.analysis.unspaced_runs import (
     FIRST_LETTER,
     BigramRules,
@@ -23,7 +30,7 @@ from bm25rag.analysis.unspaced_runs import (
 )
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels.backend import current
-from bm25rag.kernels.boundary import CLUSTERS, PAIRS, SINGLES
+from bm25rag.kernels.boundary import AS_WRITTEN, CLUSTERS, PAIRS, SINGLES
 from bm25rag.kernels.scanner_interface import PECULIAR_TEXT
 
 if TYPE_CHECKING:
@@ -111,17 +118,28 @@ class WordSplitter:
         return not (splits or self._folds_accents or clusters or singles)
 
     @property
+    def splits_all(self) -> bool:
+        """Whether even words of ASCII letters and digits may have several tokens."""
+        return self._identifiers or self._ngrams is not None
+
+    @property
+    def joins_words(self) -> bool:
+        """Whether "e-mail" is also "email"; see ``links``."""
+        return self._auto and not self.splits_all
+
+    @property
     def drops_possessives(self) -> bool:
         """Whether an "s" that ends a word after an apostrophe is dropped."""
         return self._auto and self._apostrophe != "joins"
 
     @property
     def usual_runs(self) -> int:
-        """Which parts of runs without spaces are tokens of questions; see ``analyze_words``."""
+        """What of runs without spaces and of mixed words is of questions: see ``analyze_words``."""
         cjk, clusters, singles = self._bigrams
         # Folding brings marks into the order of NFC.
         clusters &= self._form in ("NFC", "NFKC") or not self._folds_accents
-        return cjk * PAIRS | (cjk and singles) * SINGLES | clusters * CLUSTERS
+        runs = cjk * PAIRS | (cjk and singles) * SINGLES | clusters * CLUSTERS
+        return runs | self.joins_words * AS_WRITTEN
 
     @property
     def fold_letters(self) -> Callable[[str], str]:
@@ -146,7 +164,9 @@ class WordSplitter:
             text = scripts.lower(text, self._turkish)
         # After lower-casing, because the lower case of a normal form need not be in that form.
         text = self._to_form(text, lowercase)
-        return scripts.APOSTROPHES.sub("'", text) if self._auto else text
+        if not self._auto:
+            return text
+        return scripts.HYPHENS.sub("-", scripts.APOSTROPHES.sub("'", text))
 
     def _to_form(self, text: str, lowercase: bool) -> str:
         if self._form is None or (self._form == "NFC" and scripts.is_surely_nfc(text)):
@@ -169,6 +189,22 @@ class WordSplitter:
         if self._bigrams.cjk or self._bigrams.southeast_asian:
             return find_words_and_bigrams(text, self._find_in_unicode, self._bigrams, question)
         return self._find_in_unicode(text)
+
+    def joined_words(self, text: str) -> list[str]:
+        """Return what is also one word in a text, as "e-mail" is."""
+        if not self.joins_words:
+            return []
+        from bm25rag.analysis.links import joined_words  # few questions need it
+
+        return [joined.word for joined in joined_words(self.fold(text), self._bigrams)]
+
+    def numbered_words(self, text: str, stopwords: AbstractSet[str]) -> list[str]:
+        """Return words and numbers of a question, as "type 2", as one word each."""
+        if not self.joins_words:
+            return []
+        from bm25rag.analysis.links import numbered_words
+
+        return numbered_words(self.fold(text), stopwords)
 
     def _scan(self, text: str, question: bool) -> list[str] | None:
         """Return the words of a text, ``None`` where no compiled scanner finds them."""
@@ -229,13 +265,19 @@ class WordSplitter:
         """
         if self._identifiers:
             odd = range(len(words))
+        elif odd is None and question and self.joins_words:  # which also ask for parts
+            odd = [n for n, word in enumerate(words) if not (word.isascii() and _is_one(word))]
         elif odd is None:  # the others are tokens already
             odd = [n for n, word in enumerate(words) if not (word.isascii() and word.isalnum())]
-        tokens, counts = list[str](), dict[int, int]()
+        tokens, counts, plain = list[str](), dict[int, int](), not self._identifiers
+        numbers = plain and self._auto
         for index in odd:
             word = words[index]
-            if word < FIRST_LETTER and word.isalpha() and not self._identifiers:  # most of them
+            if word < FIRST_LETTER and plain and word.isalpha():  # most of them
                 tokens.append(word)
+                continue
+            if "0" <= word[:1] <= "9" and numbers and is_number(word):
+                tokens.append(word.replace(",", ""))
                 continue
             split = self._split_word(word, question)
             tokens += split
@@ -249,11 +291,16 @@ class WordSplitter:
     def _split_word(self, word: str, question: bool) -> list[str]:
         """Return the tokens of a word, whose accents are not folded yet."""
         tokens = split_bigram(word, self._bigrams, question) if word >= FIRST_LETTER else None
+        is_word = tokens is None and self._auto
         if tokens is None:
             tokens = split_word(word, self._apostrophe) if self._auto else [word]
         if self._identifiers:
             tokens = [one for token in tokens for one in (token, *identifier_parts(token))]
-            tokens = [self._normalize(token, self._lowercase) for token in tokens]
+            return [self._normalize(token, self._lowercase) for token in tokens]
+        if is_word and ("." in word or "'" in word[1:2]):
+            tokens += other_tokens(word, tokens)
+        if is_word and question and self.joins_words:
+            tokens += [part for token in tokens for part in asked_parts(token)]
         return tokens
 
     def first_of_bigram(self, word: str) -> str | None:
@@ -269,6 +316,10 @@ class WordSplitter:
         tokens = split_word(word, self._apostrophe) if self._auto else [word]
         token = tokens[0] if len(tokens) == 1 else word
         return fold_accents(token, self._kept_letters) if self._folds_accents else token
+
+
+def _is_one(word: str) -> bool:
+    return word.isalpha() or word.isdecimal()
 
 
 def _cut(tokens: list[str], counts: dict[int, int], size: int) -> tuple[list[str], dict[int, int]]:

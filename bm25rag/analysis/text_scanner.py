@@ -16,13 +16,16 @@ from bm25rag.kernels.scanner_interface import Scanned, Scanner, Texts
 
 
 class TextScanner:
-    """Runs the compiled scanner by the rules of a splitter; any threads may share it."""
+    """Runs the compiled scanner by the rules of a splitter; any threads may share it.
 
-    def __init__(self, scanner: Scanner, splitter: WordSplitter) -> None:
+    ``joins``: it also finds what is also one word; see ``links``.
+    """
+
+    def __init__(self, scanner: Scanner, splitter: WordSplitter, joins: bool = False) -> None:
         self._scanner = scanner
         self._fold = splitter.fold
         self._table = fold_table(splitter.fold_rules)
-        self._rules = splitter.least, splitter.drops_possessives
+        self._rules = splitter.least, splitter.drops_possessives, joins
         self._spare: list[Any] = []
 
     def scan(self, texts: Sequence[str], question: bool = False) -> tuple[StringBatch, Scanned]:

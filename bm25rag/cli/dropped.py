@@ -18,10 +18,10 @@ def dropped_words(query: str, analyzer: Analyzer, explanation: Explanation) -> d
     dropped = {run: _not_taken(analyzer) for run in _runs(query) if not analyzer.words(run)}
     words = analyzer.find_words(query, question=True)
     tokens, _ = analyzer.splitter.split_words(words, question=True)
-    terms, _ = analyzer.analyze_words(words, question=True)
+    terms, _, stopped = analyzer.analyze_words(words, question=True)
     asked = set(analyzer.query_terms(query))
-    for token, term in zip(tokens, terms, strict=True):
-        if term is None:
+    for place, (token, term) in enumerate(zip(tokens, terms, strict=True)):
+        if place in stopped and term not in asked:
             dropped[token] = "a stop word"
         elif term not in asked:
             dropped[token] = "a stop word of questions"

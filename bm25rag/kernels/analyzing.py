@@ -5,7 +5,7 @@ from __future__ import annotations
 import cython
 import numpy as np
 
-from bm25rag.kernels.boundary import CLUSTERS, LONGEST_WORD, PAIRS, SINGLES
+from bm25rag.kernels.boundary import AS_WRITTEN, CLUSTERS, LONGEST_WORD, PAIRS, SINGLES
 from bm25rag.kernels.memory import view
 
 _LONGEST = cython.declare(cython.Py_ssize_t, LONGEST_WORD)
@@ -24,6 +24,7 @@ _POINT = cython.declare(cython.int, 8)
 _ANY = cython.declare(cython.int, 16)
 _WORD_BYTE = cython.declare(cython.int, 7)
 _A_PLUS = cython.declare(cython.int, 43)
+_EIGHT_SIGNS = cython.declare(cython.ulonglong, 0x0202020202020202)
 _HAN = cython.declare(cython.int, 1)
 _KANA = cython.declare(cython.int, 2)
 _HANGUL = cython.declare(cython.int, 4)
@@ -36,6 +37,12 @@ _THAI_MARKS = "\u0e31" + "".join(map(chr, [*range(0xE34, 0xE3B), *range(0xE47, 0
 _PAIRS = cython.declare(cython.int, PAIRS)
 _SINGLES = cython.declare(cython.int, SINGLES)
 _CLUSTERS = cython.declare(cython.int, CLUSTERS)
+_AS_WRITTEN = cython.declare(cython.int, AS_WRITTEN)
+# What has been seen of a plain word.
+_HAS_LETTERS = cython.declare(cython.int, 1)
+_HAS_DIGITS = cython.declare(cython.int, 2)
+_HAS_POINT = cython.declare(cython.int, 4)
+_MIXED = cython.declare(cython.int, 3)
 # What ``_may_be_inside`` reads behind a text.
 _GAP = "   "
 
@@ -145,8 +152,8 @@ def analyze_text(text, known, unwanted, stemmer, analyze, runs, letters):
     while _next(it):
         word = _word(it)
         terms = analysis.known.get(word)
-        if terms is None and _is_plain(it.data, it.start, it.stop):
-            terms = _analyze_plain(analysis, word)
+        if terms is None:
+            terms = _analyze_plain(analysis, word, _plain_kind(it.data, it.start, it.stop))
         _append(analysis, word, terms)
     return _finish(analysis, analyze)
 
@@ -176,7 +183,7 @@ def _terms_of(analysis: _Analysis, word):
     else:
         data = word.encode("ascii")
         size = len(data)
-    return _analyze_plain(analysis, word) if _is_plain(data, 0, size) else None
+    return _analyze_plain(analysis, word, _plain_kind(data, 0, size))
 
 
 def analyze_texts(words, tokens, counts, known, unwanted, stemmer, analyze, runs, letters):
@@ -240,31 +247,37 @@ def _start(known, unwanted, stemmer, runs, letters) -> _Analysis:
 
 @cython.cfunc
 @cython.exceptval(check=False)
-def _is_plain(
+def _plain_kind(
     data: cython.pointer[cython.const[cython.uchar]],
     start: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
-) -> cython.bint:
-    """Whether a word is of letters and digits, or is a number with points: one token as it is."""
+) -> cython.int:
+    """Return what a word is of that is one token as it is, as bits; 0 for another.
+
+    Such a word is of letters and digits, or it is a number with one point.
+    """
     place: cython.Py_ssize_t
     byte: cython.int
+    kind: cython.int = 0
     if not start < stop <= start + _LONGEST:
-        return False
-    is_number: cython.bint = 48 <= data[start] <= 57
+        return 0
     for place in range(start, stop):
         byte = data[place]
         if byte == _A_POINT:
-            if not is_number:
-                return False
+            if kind != _HAS_DIGITS:
+                return 0
+            kind |= _HAS_POINT
         elif byte == _A_LINE or _KINDS[byte] != _IN_WORD:
-            return False
-    return True
+            return 0
+        else:
+            kind |= _HAS_LETTERS if byte & 64 else _HAS_DIGITS
+    return 0 if kind & _HAS_POINT and kind & _HAS_LETTERS else kind
 
 
 @cython.cfunc
-def _analyze_plain(analysis: _Analysis, word):
+def _analyze_plain(analysis: _Analysis, word, kind: cython.int):
     """Return the terms of a plain word, and remember them; ``None``: it is left to Python."""
-    if analysis.stemmer is None:
+    if analysis.stemmer is None or kind == 0 or (kind == _MIXED and analysis.runs & _AS_WRITTEN):
         return None
     terms = _of_token(analysis, word)
     analysis.known[word] = terms
@@ -307,11 +320,11 @@ def _analyze_run(analysis: _Analysis, word):
         kind |= _kind_of(PyUnicode_ReadChar(word, i) if cython.compiled else ord(word[i]))  # noqa: F821
     first = word[0]
     if kind == _THAI and analysis.runs & _CLUSTERS and first not in _THAI_MARKS:
-        return _analyze_plain(analysis, word)
+        return _analyze_plain(analysis, word, _HAS_LETTERS)
     if not analysis.runs & _PAIRS or kind & (_THAI | _ELSE) or size > 2:
         return None
     if size == 1 or not analysis.runs & _SINGLES or not "\u4e00" <= first <= "\u9fff":
-        return _analyze_plain(analysis, word)
+        return _analyze_plain(analysis, word, _HAS_LETTERS)
     terms = _of_token(analysis, word) + _of_token(analysis, first)
     analysis.known[word] = terms
     return terms
@@ -366,8 +379,11 @@ def mark_inside(
     inside: cython.uchar[::1],
     size: cython.Py_ssize_t,
     possessives: cython.bint,
-) -> cython.void:
+    links: cython.longlong[::1],
+) -> cython.Py_ssize_t:
     """Mark the signs of ASCII that are inside words, or may be by what is not ASCII beside them.
+
+    Return how many links there are.
 
     Parameters
     ----------
@@ -380,25 +396,51 @@ def mark_inside(
     possessives
         Whether to leave "'s" out at the end of a word: a twentieth of English words have it,
         and would be looked at twice.
+    links
+        Takes where "-", "&" and "." are that may be links of one word; see ``analysis.links``.
     """
+    count: cython.Py_ssize_t = 0
     place: cython.Py_ssize_t = 1
     stop: cython.Py_ssize_t = size + 1
-    signs: cython.uchar
+    signs: cython.ulonglong
+    sign: cython.int
     i: cython.Py_ssize_t
     while place < stop:
         if place + 8 <= stop:
             signs = 0
-            for i in range(place, place + 8):
-                signs |= inside[i]
-            if not signs & 2:
+            for i in range(8):
+                signs |= cython.cast(cython.ulonglong, inside[place + i]) << (8 * i)
+            signs &= _EIGHT_SIGNS
+            if not signs:
                 place += 8
                 continue
+            while not signs & 0xFF:
+                signs >>= 8
+                place += 1
         if inside[place] == 2:
-            inside[place] = _may_be_inside(source, place - 1)
+            sign = source[place - 1]
+            if 44 < sign < 47 or sign == 38:
+                links[count] = place - 1
+                count += _may_link(source, place - 1)
+            inside[place] = 0
+            if sign != 38 and sign != 45:  # which are in no word
+                inside[place] = _may_be_inside(source, place - 1)
             if inside[place] and possessives and _is_possessive(source, place - 1):
-                inside[place] = 0
                 inside[place + 1] = 0
+                inside[place] = 0
         place += 1
+    return count
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _may_link(source: cython.const[cython.uchar][::1], place: cython.Py_ssize_t) -> cython.bint:
+    """Whether a sign is a link between what is or may be letters and digits of ASCII."""
+    before: cython.int = _class(source, place - 1) & (_NAME | _NUMBER | _ANY)
+    behind: cython.int = _class(source, place + 1) & (_NAME | _NUMBER | _ANY)
+    return before != 0 and behind != 0 and not (source[place] == _A_POINT and before & behind & _NUMBER)
 
 
 @cython.cfunc

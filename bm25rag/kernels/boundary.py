@@ -55,8 +55,10 @@ if TYPE_CHECKING:
 
 # The longest word whose terms are remembered: no language has longer ones.
 LONGEST_WORD = 100
+# The most characters of two parts, as in "e-mail", that are also one word.
+LONGEST_JOINED = 10
 # What ``analyze_words`` need not leave to Python; see there.
-PAIRS, SINGLES, CLUSTERS = 1, 2, 4
+PAIRS, SINGLES, CLUSTERS, AS_WRITTEN = 1, 2, 4, 8
 
 
 class Backend(ABC):
