@@ -53,6 +53,8 @@ _How: TypeAlias = tuple[
 # Words of queries whose terms are remembered, in some 12 MB. Four thousand passages have 33,000:
 # with room for 10,000 their analysis took a half longer.
 _MOST_WORDS = 1 << 16
+# One word in so many is worth being looked for by its place.
+_SOME = 4
 
 
 class Analyzer:
@@ -475,9 +477,14 @@ class Analyzer:
             The indexes of terms that are of stop words.
         """
         tokens, counts = self.splitter.split_words(words, question, odd)
-        places = range(len(tokens)) if odd is None else _places(odd, counts)
-        stopwords = self.stopwords
-        return self.stems(tokens), counts, [n for n in places if tokens[n] in stopwords]
+        stopwords, places = self.stopwords, range(len(tokens))
+        if odd is not None and _SOME * len(odd) < len(words):  # most words need not be looked up
+            return self.stems(tokens), counts, [
+                n for n in _places(odd, counts) if tokens[n] in stopwords
+            ]
+        found = stopwords.intersection(tokens)
+        stopped = [n for n in places if tokens[n] in found] if found else []
+        return self.stems(tokens), counts, stopped
 
     def stems(self, words: list[str]) -> list[str]:
         """Return the stems of words; the words themselves if there is no stemmer.

@@ -95,8 +95,9 @@ class FoldTable:
             found = _which(scripts.WIDTH_FORMS, characters)
             usual = [ord(scripts.fold_widths(chr(point))) for point in points[found].tolist()]
             # A sound mark is combined with the kana before it.
-            # Words are joined by links of ASCII alone.
-            whole = np.isin(usual, [*_SOUND_MARKS, *_LINKS]) * np.uint64(1 << PECULIAR)
+            # Links of words are looked for in ASCII alone.
+            alone = [*_SOUND_MARKS, *(_LINKS if rules.auto else ())]
+            whole = np.isin(usual, alone) * np.uint64(1 << PECULIAR)
             entries[found] = _entries(np.array(usual, np.int64), rules) | whole
         return entries
 

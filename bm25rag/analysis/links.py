@@ -25,6 +25,9 @@ _PAIR = late_pattern(
     r"|([0-9]+) (?=([A-Za-z]{1,3})(?![\w&'.+#-]*\w|[+#])))"
 )
 
+# The most characters of a word and a number that are asked as one word; only questions are.
+_LONGEST_PAIR = 10
+
 
 class Joined(NamedTuple):
     """Parts of a text that are also one word, and where they are in it."""
@@ -83,5 +86,5 @@ def numbered_words(text: str, stopwords: AbstractSet[str]) -> list[str]:
     return [
         first + second
         for first, second in pairs
-        if len(first) + len(second) <= LONGEST_JOINED and stopwords.isdisjoint((first, second))
+        if len(first) + len(second) <= _LONGEST_PAIR and stopwords.isdisjoint((first, second))
     ]

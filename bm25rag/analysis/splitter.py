@@ -59,6 +59,10 @@ class WordSplitter:
     ----------
     least
         Of how many characters a word is at least; 0 if only ``re`` can find words.
+    splits_all
+        Whether even words of ASCII letters and digits may have several tokens.
+    joins_words
+        Whether "e-mail" is also "email"; see ``links``.
     """
 
     def __init__(
@@ -88,6 +92,8 @@ class WordSplitter:
         self._identifiers = identifiers
         self._folds_accents = fold_accents
         self._ngrams = ngrams
+        self.splits_all = identifiers or ngrams is not None
+        self.joins_words = self._auto and not self.splits_all
         self._kept_letters = (profile.kept_letters if profile is not None else None) or ""
         self._apostrophe = "ends" if profile is None else profile.apostrophe
         self._texts: TextScanner | None = None
@@ -118,16 +124,6 @@ class WordSplitter:
         return not (splits or self._folds_accents or clusters or singles)
 
     @property
-    def splits_all(self) -> bool:
-        """Whether even words of ASCII letters and digits may have several tokens."""
-        return self._identifiers or self._ngrams is not None
-
-    @property
-    def joins_words(self) -> bool:
-        """Whether "e-mail" is also "email"; see ``links``."""
-        return self._auto and not self.splits_all
-
-    @property
     def drops_possessives(self) -> bool:
         """Whether an "s" that ends a word after an apostrophe is dropped."""
         return self._auto and self._apostrophe != "joins"
@@ -152,6 +148,14 @@ class WordSplitter:
         If identifiers are indexed by their parts, capitals stay until words are split.
         """
         return self._normalize(text, self._lowercase and not self._identifiers)
+
+    def with_links(self, text: str) -> str:
+        """Return a text with hyphens, full stops and ampersands of ASCII, if words are joined."""
+        if self._auto:
+            links = scripts.LINKS if self._bigrams.cjk else scripts.LINKS[:2]
+            for other, link in links:
+                text = text.replace(other, link)
+        return text
 
     def _normalize(self, text: str, lowercase: bool) -> str:
         if text.isascii():
@@ -270,15 +274,15 @@ class WordSplitter:
         elif odd is None:  # the others are tokens already
             odd = [n for n, word in enumerate(words) if not (word.isascii() and word.isalnum())]
         tokens, counts, plain = list[str](), dict[int, int](), not self._identifiers
-        numbers = plain and self._auto
         for index in odd:
             word = words[index]
-            if word < FIRST_LETTER and plain and word.isalpha():  # most of them
-                tokens.append(word)
-                continue
-            if "0" <= word[:1] <= "9" and numbers and is_number(word):
-                tokens.append(word.replace(",", ""))
-                continue
+            if plain and word < FIRST_LETTER:
+                if word.isalpha():  # most of them
+                    tokens.append(word)
+                    continue
+                if "0" <= word < ":" and self._auto and is_number(word):
+                    tokens.append(word.replace(",", ""))
+                    continue
             split = self._split_word(word, question)
             tokens += split
             if len(split) != 1:
@@ -291,16 +295,16 @@ class WordSplitter:
     def _split_word(self, word: str, question: bool) -> list[str]:
         """Return the tokens of a word, whose accents are not folded yet."""
         tokens = split_bigram(word, self._bigrams, question) if word >= FIRST_LETTER else None
-        is_word = tokens is None and self._auto
         if tokens is None:
             tokens = split_word(word, self._apostrophe) if self._auto else [word]
+            if self.joins_words:
+                if "." in word or "'" in word[1:2]:
+                    tokens += other_tokens(word, tokens)
+                if question:
+                    tokens += [part for token in tokens for part in asked_parts(token)]
         if self._identifiers:
             tokens = [one for token in tokens for one in (token, *identifier_parts(token))]
             return [self._normalize(token, self._lowercase) for token in tokens]
-        if is_word and ("." in word or "'" in word[1:2]):
-            tokens += other_tokens(word, tokens)
-        if is_word and question and self.joins_words:
-            tokens += [part for token in tokens for part in asked_parts(token)]
         return tokens
 
     def first_of_bigram(self, word: str) -> str | None:

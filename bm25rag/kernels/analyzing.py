@@ -5,10 +5,18 @@ from __future__ import annotations
 import cython
 import numpy as np
 
-from bm25rag.kernels.boundary import AS_WRITTEN, CLUSTERS, LONGEST_WORD, PAIRS, SINGLES
+from bm25rag.kernels.boundary import (
+    AS_WRITTEN,
+    CLUSTERS,
+    LONGEST_JOINED,
+    LONGEST_WORD,
+    PAIRS,
+    SINGLES,
+)
 from bm25rag.kernels.memory import view
 
 _LONGEST = cython.declare(cython.Py_ssize_t, LONGEST_WORD)
+_LONGEST_JOINED = cython.declare(cython.Py_ssize_t, LONGEST_JOINED)
 # What a byte is: part of a word, a sign that may be, or neither.
 _IN_WORD = cython.declare(cython.int, 1)
 _SIGN = cython.declare(cython.int, 2)
@@ -55,6 +63,17 @@ def _kinds():
 
 
 _KINDS = cython.declare(cython.const[cython.uchar][::1], view(_kinds()))
+
+
+def _parts():
+    parts = np.zeros(256, np.uint8)
+    parts[[byte for byte in range(128) if chr(byte).isalnum()]] = 1
+    parts[128:] = 2
+    return parts
+
+
+# What a byte is to words with links: a part, what may be one, or neither.
+_PARTS = cython.declare(cython.const[cython.uchar][::1], view(_parts()))
 
 
 @cython.final
@@ -397,7 +416,9 @@ def mark_inside(
         Whether to leave "'s" out at the end of a word: a twentieth of English words have it,
         and would be looked at twice.
     links
-        Takes where "-", "&" and "." are that may be links of one word; see ``analysis.links``.
+        Takes where "-", "&" and "." are that may be links of one word; see ``analysis.links``:
+        the place, times 256, and added to it 0, or for one that is a link for certain of how many
+        bytes the part before it is, times 16, and that behind it.
     """
     count: cython.Py_ssize_t = 0
     place: cython.Py_ssize_t = 1
@@ -420,8 +441,8 @@ def mark_inside(
         if inside[place] == 2:
             sign = source[place - 1]
             if 44 < sign < 47 or sign == 38:
-                links[count] = place - 1
-                count += _may_link(source, place - 1)
+                links[count] = _link(source, place - 1)
+                count += links[count] >= 0
             inside[place] = 0
             if sign != 38 and sign != 45:  # which are in no word
                 inside[place] = _may_be_inside(source, place - 1)
@@ -433,14 +454,39 @@ def mark_inside(
 
 
 @cython.cfunc
-@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _may_link(source: cython.const[cython.uchar][::1], place: cython.Py_ssize_t) -> cython.bint:
-    """Whether a sign is a link between what is or may be letters and digits of ASCII."""
-    before: cython.int = _class(source, place - 1) & (_NAME | _NUMBER | _ANY)
-    behind: cython.int = _class(source, place + 1) & (_NAME | _NUMBER | _ANY)
-    return before != 0 and behind != 0 and not (source[place] == _A_POINT and before & behind & _NUMBER)
+def _link(
+    source: cython.const[cython.uchar][::1], place: cython.Py_ssize_t
+) -> cython.longlong:
+    """Return what ``links`` takes of a sign; -1 if it is no link. Most hyphens link longer words."""
+    first: cython.Py_ssize_t = place
+    last: cython.Py_ssize_t = place + 1
+    sign: cython.int = source[place]
+    before: cython.int
+    behind: cython.int
+    whole: cython.longlong = cython.cast(cython.longlong, place) << 8
+    if place < 1 or not _PARTS[source[place - 1]] or not _PARTS[source[last]]:
+        return -1
+    if sign == _A_POINT:
+        return -1 if 48 <= source[place - 1] <= 57 and 48 <= source[last] <= 57 else whole
+    while first > 0 and _PARTS[source[first - 1]] == 1 and place - first <= _LONGEST_JOINED:
+        first -= 1
+    while _PARTS[source[last]] == 1 and last - 1 - first <= _LONGEST_JOINED:
+        last += 1
+    if last - 1 - first > _LONGEST_JOINED:
+        return -1
+    before = source[first - 1] if first else 0
+    behind = source[last]
+    if before >= 128 or behind >= 128:
+        return whole
+    if before == _A_LINE or before == 44 or behind == _A_LINE:
+        return -1
+    if (before == 38 or 45 <= before <= 46) and first > 1 and _PARTS[source[first - 2]]:
+        return whole if source[first - 2] >= 128 else -1
+    if (behind == 38 or 45 <= behind <= 46) and _PARTS[source[last + 1]]:
+        return whole if source[last + 1] >= 128 else -1
+    return whole | (place - first) << 4 | (last - 1 - place)
 
 
 @cython.cfunc

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 # The longest word whose terms are remembered: no language has longer ones.
 LONGEST_WORD = 100
 # The most characters of two parts, as in "e-mail", that are also one word.
-LONGEST_JOINED = 10
+LONGEST_JOINED = 8
 # What ``analyze_words`` need not leave to Python; see there.
 PAIRS, SINGLES, CLUSTERS, AS_WRITTEN = 1, 2, 4, 8
 

@@ -848,7 +848,7 @@ def _edge_of_links(
     end: cython.Py_ssize_t
     if it.link >= it.all_links:
         return stop
-    while it.links[it.link] >= it.ends[it.linked] + it.linked:
+    while it.links[it.link] >> 8 >= it.ends[it.linked] + it.linked:
         it.linked += 1
     if not _are_links_before(it, last):
         return stop
@@ -871,16 +871,44 @@ def _join_links(it: _Scan) -> cython.void:
     It lies where folded words do.
     """
     end: cython.Py_ssize_t = it.ends[it.linked] + it.linked
+    place: cython.Py_ssize_t
     width: cython.Py_ssize_t
-    while it.link < it.all_links and it.links[it.link] < end and it.rows < _BLOCK:
-        width = _join(it, it.links[it.link])
+    low: cython.ulonglong
+    high: cython.ulonglong
+    while it.link < it.all_links and it.links[it.link] >> 8 < end and it.rows < _BLOCK:
+        place = it.links[it.link] >> 8
+        if it.links[it.link] & 0xFF:
+            width = _join_two(it, place, it.links[it.link] >> 4 & 0xF, it.links[it.link] & 0xF)
+        else:
+            width = _join(it, place)
         if width:
-            low: cython.ulonglong = _low_key(it.source, it.end, width)
-            high: cython.ulonglong = _high_key(it.source, it.end, width)
-            _keep_word(it, low, high, it.end, width, it.links[it.link])
+            low = _low_key(it.source, it.end, width)
+            high = _high_key(it.source, it.end, width)
+            _keep_word(it, low, high, it.end, width, place)
             it.end += width
         it.link += 1
     it.begin = it.middle = it.end
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _join_two(
+    it: _Scan, link: cython.Py_ssize_t, before: cython.Py_ssize_t, behind: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """Write two short parts of ASCII as one word; return its bytes, 0 if they are two numbers."""
+    source: cython.uchar[::1] = it.source
+    end: cython.Py_ssize_t = it.end
+    letters: cython.uchar = 0
+    i: cython.Py_ssize_t
+    for i in range(before):
+        source[end + i] = source[link - before + i]
+        letters |= source[end + i]
+    for i in range(behind):
+        source[end + before + i] = source[link + 1 + i]
+        letters |= source[end + before + i]
+    return before + behind if letters & 64 else 0
 
 
 @cython.cfunc
