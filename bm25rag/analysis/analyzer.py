@@ -334,25 +334,36 @@ class Analyzer:
         if self._auto and type(text) is str and text.isascii():
             folded = self.splitter.fold(text)
             if folded.isascii():  # a Turkish one need not be
-                terms = self._wanted_terms.of_text(folded)
+                otherwise = self._otherwise if self.joins_words else None
+                terms = self._wanted_terms.of_text(folded, otherwise)
                 if terms is not None:
-                    terms = terms or self._question_terms.of_text(folded) or []
-                    terms = terms or self._all_terms.of_text(folded) or []
-                    return terms + self._otherwise(folded)
+                    terms = terms or self._question_terms.of_text(folded, otherwise)
+                    return terms or self._all_terms.of_text(folded, otherwise) or []
         words = self.find_words(text, question=True)
         if self.tokenizer is not None:
             return words
         terms = self._wanted_terms.of(words) or self._question_terms.of(words)
         terms = terms or (self._all_terms.of(words) if words else words)
-        return terms + self._otherwise(text)
+        return terms + self._otherwise(text) if terms and self.joins_words else terms
 
     def _otherwise(self, text: str) -> list[str]:
-        """Return the terms of what may be written in one word in a question, or in two."""
-        splitter = self.splitter
-        if not splitter.joins_words:
-            return []
-        words = splitter.joined_words(text) + splitter.numbered_words(text, self._unwanted)
+        """Return the terms of what is also one word in a question, as "e-mail" and "type 2" are."""
+        splitter, words = self.splitter, None
+        if splitter.keeps_ascii:
+            lowercase = splitter.lowercase
+            words = backend.current().find_otherwise(text, lowercase, self._unwanted)
+        if words is None:
+            words = splitter.find_otherwise(text, self._unwanted)
         return self._document_terms.of(words) if words else words
+
+    def _written_otherwise(self, texts: Sequence[str]) -> Iterable[int]:
+        """Return which of some questions may have what is also one word."""
+        if not self.joins_words:
+            return ()
+        if not self.splitter.keeps_ascii:
+            return range(len(texts))
+        how = self.splitter.lowercase, self._unwanted
+        return backend.current().find_otherwise_each(texts, *how)
 
     @lazy_property
     def _unwanted(self) -> frozenset[str]:
@@ -373,10 +384,11 @@ class Analyzer:
                 terms += [self.query_terms(text) for text in some]
             else:
                 wanted = self._wanted_terms.of_each(*scanned)
-                terms += [
-                    own + self._otherwise(text) if own else self.query_terms(text)
-                    for text, own in zip(some, wanted, strict=True)
-                ]
+                for number in self._written_otherwise(some):
+                    if wanted[number]:
+                        wanted[number] += self._otherwise(some[number])
+                pairs = zip(some, wanted, strict=True)
+                terms += [own or self.query_terms(text) for text, own in pairs]
         return terms
 
     def whole_words(self, text: str) -> list[str]:
@@ -680,9 +692,11 @@ class _WordTerms:
             self._known.clear()
         return terms
 
-    def of_text(self, text: str) -> list[str] | None:
+    def of_text(
+        self, text: str, otherwise: Callable[[str], list[str]] | None = None
+    ) -> list[str] | None:
         """Return the terms of an ASCII text, folded; ``None`` if the backend finds no words."""
-        terms = backend.current().analyze_text(text, *self._how)
+        terms = backend.current().analyze_text(text, *self._how, otherwise)
         if len(self._known) > _MOST_WORDS:
             self._known.clear()
         return terms

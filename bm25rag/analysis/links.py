@@ -13,9 +13,9 @@ from typing import NamedTuple
 from bm25rag.analysis import scripts
 from bm25rag.analysis.unspaced_runs import BigramRules, is_cut
 from bm25rag.common.patterns import late_pattern
-from bm25rag.kernels.boundary import LONGEST_JOINED, LONGEST_WORD
+from bm25rag.kernels.boundary import LONGEST_JOINED, LONGEST_PAIR, LONGEST_WORD
 
-_CHAIN = late_pattern(r"[A-Za-z0-9]+(?:[-&.][A-Za-z0-9]+)+")
+_CHAIN = late_pattern(r"(?<![A-Za-z0-9])[A-Za-z0-9]++(?:[-&.][A-Za-z0-9]++)+")
 _LINK = late_pattern("[-&.]")
 _POINTED = late_pattern(r"\d\.\d")
 # A word and a number that follow one another, and a number and what may be a unit; the second may
@@ -25,8 +25,6 @@ _PAIR = late_pattern(
     r"|([0-9]+) (?=([A-Za-z]{1,3})(?![\w&'.+#-]*\w|[+#])))"
 )
 
-# The most characters of a word and a number that are asked as one word; only questions are.
-_LONGEST_PAIR = 10
 
 
 class Joined(NamedTuple):
@@ -86,5 +84,5 @@ def numbered_words(text: str, stopwords: AbstractSet[str]) -> list[str]:
     return [
         first + second
         for first, second in pairs
-        if len(first) + len(second) <= _LONGEST_PAIR and stopwords.isdisjoint((first, second))
+        if len(first) + len(second) <= LONGEST_PAIR and stopwords.isdisjoint((first, second))
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -59,6 +58,10 @@ class WordSplitter:
     ----------
     least
         Of how many characters a word is at least; 0 if only ``re`` can find words.
+    lowercase
+        As given.
+    keeps_ascii
+        Whether no letters and digits come to be ASCII or cease to be, but for wide ones.
     splits_all
         Whether even words of ASCII letters and digits may have several tokens.
     joins_words
@@ -88,10 +91,12 @@ class WordSplitter:
         self._form = form
         self._turkish = profile is not None and profile.name == "turkish"
         self._bigrams = bigrams
-        self._lowercase = lowercase
+        self.lowercase = lowercase
         self._identifiers = identifiers
         self._folds_accents = fold_accents
         self._ngrams = ngrams
+        # NFKC turns more characters into letters of ASCII, and Turkish lower case fewer.
+        self.keeps_ascii = form in (None, "NFC") and not self._turkish
         self.splits_all = identifiers or ngrams is not None
         self.joins_words = self._auto and not self.splits_all
         self._kept_letters = (profile.kept_letters if profile is not None else None) or ""
@@ -104,7 +109,7 @@ class WordSplitter:
     @property
     def fold_rules(self) -> FoldRules:
         """How the scanner folds texts, and what words are to it."""
-        lowercase = self._lowercase and not self._identifiers
+        lowercase = self.lowercase and not self._identifiers
         return FoldRules(
             lowercase=lowercase,
             turkish=lowercase and self._turkish,
@@ -147,7 +152,7 @@ class WordSplitter:
 
         If identifiers are indexed by their parts, capitals stay until words are split.
         """
-        return self._normalize(text, self._lowercase and not self._identifiers)
+        return self._normalize(text, self.lowercase and not self._identifiers)
 
     def with_links(self, text: str) -> str:
         """Return a text with hyphens, full stops and ampersands of ASCII, if words are joined."""
@@ -202,13 +207,13 @@ class WordSplitter:
 
         return [joined.word for joined in joined_words(self.fold(text), self._bigrams)]
 
-    def numbered_words(self, text: str, stopwords: AbstractSet[str]) -> list[str]:
-        """Return words and numbers of a question, as "type 2", as one word each."""
-        if not self.joins_words:
-            return []
-        from bm25rag.analysis.links import numbered_words
+    def find_otherwise(self, text: str, stopwords: frozenset[str]) -> list[str]:
+        """Return what is also one word in a question, as "e-mail" and "type 2" are."""
+        from bm25rag.analysis.links import joined_words, numbered_words
 
-        return numbered_words(self.fold(text), stopwords)
+        text = self.fold(text)
+        words = [joined.word for joined in joined_words(text, self._bigrams)]
+        return words + numbered_words(text, stopwords)
 
     def _scan(self, text: str, question: bool) -> list[str] | None:
         """Return the words of a text, ``None`` where no compiled scanner finds them."""
@@ -304,7 +309,7 @@ class WordSplitter:
                     tokens += [part for token in tokens for part in asked_parts(token)]
         if self._identifiers:
             tokens = [one for token in tokens for one in (token, *identifier_parts(token))]
-            return [self._normalize(token, self._lowercase) for token in tokens]
+            return [self._normalize(token, self.lowercase) for token in tokens]
         return tokens
 
     def first_of_bigram(self, word: str) -> str | None:
@@ -316,7 +321,7 @@ class WordSplitter:
 
     def stopword_token(self, word: str) -> str:
         """Return the token that a stop word stops; none is stopped by a word of several tokens."""
-        word = str(self._normalize(word, self._lowercase))
+        word = str(self._normalize(word, self.lowercase))
         tokens = split_word(word, self._apostrophe) if self._auto else [word]
         token = tokens[0] if len(tokens) == 1 else word
         return fold_accents(token, self._kept_letters) if self._folds_accents else token

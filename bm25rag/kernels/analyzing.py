@@ -9,6 +9,7 @@ from bm25rag.kernels.boundary import (
     AS_WRITTEN,
     CLUSTERS,
     LONGEST_JOINED,
+    LONGEST_PAIR,
     LONGEST_WORD,
     PAIRS,
     SINGLES,
@@ -71,6 +72,33 @@ def _parts():
     parts[128:] = 2
     return parts
 
+
+def _bytes():
+    kinds = np.zeros(256, np.uint8)
+    kinds[[byte for byte in range(128) if chr(byte).isalpha()]] = 1
+    kinds[[byte for byte in range(128) if chr(byte).isdigit()]] = 2
+    kinds[128:] = 4
+    return kinds
+
+
+# Letters, digits, and what is not ASCII.
+_BYTES = cython.declare(cython.const[cython.uchar][::1], view(_bytes()))
+# Where words meet: at a link, a space, or a character that may be folded to a link or a digit.
+_LINKING = cython.declare(cython.int, 1)
+_SPACED = cython.declare(cython.int, 2)
+_WIDE = cython.declare(cython.int, 3)
+
+
+def _seams():
+    seams = np.zeros(256, np.uint8)
+    seams[[ord(sign) for sign in "-&."]] = 1
+    seams[ord(" ")] = 2
+    seams[[0xE2, 0xEF]] = 3
+    return seams
+
+
+_SEAMS = cython.declare(cython.const[cython.uchar][::1], view(_seams()))
+_LONGEST_PAIR = cython.declare(cython.Py_ssize_t, LONGEST_PAIR)
 
 # What a byte is to words with links: a part, what may be one, or neither.
 _PARTS = cython.declare(cython.const[cython.uchar][::1], view(_parts()))
@@ -164,17 +192,222 @@ def find_ascii_words(text):
     return words
 
 
-def analyze_text(text, known, unwanted, stemmer, analyze, runs, letters):
+def find_otherwise_each(texts, lowercase, stopwords):
+    """Return what is also one word in questions; see ``Backend.find_otherwise_each``."""
+    found: dict = {}
+    number: cython.Py_ssize_t
+    for number, text in enumerate(texts):
+        words = find_otherwise(text, lowercase, stopwords)
+        if words is None or words:
+            found[number] = words
+    return found
+
+
+@cython.ccall
+def find_otherwise(text, lowercase, stopwords):
+    """Return what is also one word in a question; see ``Backend.find_otherwise``."""
+    size: cython.Py_ssize_t = 0
+    utf8 = None
+    if cython.compiled and text.isascii():
+        data = cython.cast(
+            "const unsigned char *",
+            PyUnicode_AsUTF8AndSize(text, cython.address(size)),  # noqa: F821 - of the .pxd
+        )
+    else:
+        utf8 = str.encode(text, "utf-8", "surrogatepass")
+        size = len(utf8)
+        data = (
+            cython.cast("const unsigned char *", cython.cast(cython.p_char, utf8))
+            if cython.compiled
+            else utf8
+        )
+    joined: list = []
+    paired: list = []
+    i: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    found: cython.int
+    for i in range(1, size - 1):
+        found = _SEAMS[data[i]]
+        if found == 0:
+            continue
+        if found == _WIDE:  # a hyphen that is not ASCII, or a wide sign or digit
+            if i + 2 < size and _may_be_folded(data[i], data[i + 1], data[i + 2]):
+                return None
+            continue
+        if not _BYTES[data[i - 1]] or not _BYTES[data[i + 1]]:
+            continue
+        found = _pair_at(data, size, i) if found == _SPACED else _chain_at(data, size, i)
+        if found < 0:
+            return None
+        if found == 0:
+            continue
+        start = _part_before(data, i)
+        stop = start + found
+        word = bytes(data[start:stop]).decode("ascii")
+        if lowercase:
+            word = word.lower()
+        if data[i] != _A_SPACE:
+            joined.append(word.replace("-", "").replace("&", "").replace(".", ""))
+            continue
+        first, _, second = word.partition(" ")
+        if first not in stopwords and second not in stopwords:
+            paired.append(first + second)
+    return joined + paired
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _may_be_folded(first: cython.int, second: cython.int, third: cython.int) -> cython.bint:
+    """Whether three bytes are a hyphen that is not ASCII, or a wide link or digit."""
+    if first == 0xE2:
+        return second == 0x80 and 0x90 <= third <= 0x91
+    return second == 0xBC and (third == 0x86 or (0x8D <= third <= 0x99 and third != 0x8F))
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _part_before(
+    data: cython.pointer[cython.const[cython.uchar]], place: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """Return where letters and digits of ASCII begin that end before a place."""
+    while place > 0 and _PARTS[data[place - 1]] == 1:
+        place -= 1
+    return place
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _pair_at(
+    data: cython.pointer[cython.const[cython.uchar]], size: cython.Py_ssize_t, place: cython.Py_ssize_t
+) -> cython.int:
+    """Return of how many bytes a word and a number around a space are; 0, or -1 if not known."""
+    before: cython.int = _BYTES[data[place - 1]]
+    behind: cython.int = _BYTES[data[place + 1]]
+    start: cython.Py_ssize_t = place
+    stop: cython.Py_ssize_t = place + 1
+    byte: cython.int
+    if not (before | behind) & 2 or before == behind:
+        return 0
+    if (before | behind) & 4:
+        return 0  # a digit beside what is no letter of ASCII
+    while start > 0 and _BYTES[data[start - 1]] == before:
+        start -= 1
+    while stop < size and _BYTES[data[stop]] == behind:
+        stop += 1
+    if stop - start - 1 > _LONGEST_PAIR or (behind == 1 and stop - place > 4):
+        return 0
+    byte = _BYTES[data[start - 1]] if start else 0
+    if byte:
+        return -1 if byte == 4 else 0
+    if start > 1 and data[start - 1] in b"-&.,'" and _BYTES[data[start - 2]]:
+        return -1 if _BYTES[data[start - 2]] == 4 else 0
+    if stop < size and data[stop] in b"+#":
+        return 0
+    place = stop
+    while place < size and data[place] in b"&'.+#-":
+        place += 1
+    if place < size and (data[place] == _A_LINE or _BYTES[data[place]]):
+        return -1 if _BYTES[data[place]] == 4 else 0
+    return stop - start
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _chain_at(
+    data: cython.pointer[cython.const[cython.uchar]], size: cython.Py_ssize_t, place: cython.Py_ssize_t
+) -> cython.int:
+    """Return of how many bytes a chain is, of whose first link this is the place.
+
+    0 if it is no word, too: see ``analysis.links``; -1 if it is not known.
+    """
+    start: cython.Py_ssize_t = _part_before(data, place)
+    stop: cython.Py_ssize_t = start
+    begun: cython.Py_ssize_t = start  # where the part begins
+    links: cython.Py_ssize_t = 0
+    points: cython.bint = True
+    wide: cython.bint = False
+    named: cython.bint = False
+    width: cython.Py_ssize_t
+    if start == place or _PARTS[data[place + 1]] != 1:  # beside what is not ASCII
+        stop = place - 1 if start == place else place + 2
+        return 0 if stop < size and _is_letter(data[stop - 1], data[stop]) else -1
+    if start > 1 and _SEAMS[data[start - 1]] == _LINKING and _PARTS[data[start - 2]]:
+        return -1 if _PARTS[data[start - 2]] == 2 else 0
+    while stop < size:
+        if _PARTS[data[stop]] == 1:
+            wide = wide or stop > begun
+            named = named or _BYTES[data[stop]] == 1
+        elif _SEAMS[data[stop]] == _LINKING and stop + 1 < size and _PARTS[data[stop + 1]] == 1:
+            points = points and data[stop] == _A_POINT
+            if data[stop] == _A_POINT and _BYTES[data[stop - 1]] & _BYTES[data[stop + 1]] & 2:
+                return 0
+            links += 1
+            begun = stop + 1
+        else:
+            break
+        stop += 1
+    width = stop - start - links
+    if (points and not wide) or not named or (links > 1 and not points):
+        return 0 if stop == size or data[stop] < 128 else -1
+    if width > (_LONGEST_JOINED if links == 1 else _LONGEST):
+        return 0 if stop == size or data[stop] < 128 or links == 1 else -1
+    if start and (data[start - 1] == _A_LINE or data[start - 1] == 44):
+        return 0
+    if stop < size and data[stop] == _A_LINE:
+        return 0
+    if start > 1 and _is_letter(data[start - 2], data[start - 1]):
+        return 0
+    if stop + 1 < size and _is_letter(data[stop], data[stop + 1]):
+        return 0
+    if (start and data[start - 1] >= 128) or (stop < size and data[stop] >= 128):
+        return -1
+    return stop - start
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_letter(first: cython.int, second: cython.int) -> cython.bint:
+    """Whether two bytes are a letter of Latin or Cyrillic, none of which becomes ASCII alone."""
+    if first == 0xC3:
+        return second != 0x97 and second != 0xB7
+    return 0xC4 <= first <= 0xC9 or 0xD0 <= first <= 0xD1
+
+
+def analyze_text(text, known, unwanted, stemmer, analyze, runs, letters, otherwise):
     """Return the terms of a text; see ``Backend.analyze_text``."""
     it: _Words = _words(text)
     analysis: _Analysis = _start(known, unwanted, stemmer, runs, letters)
+    seams: cython.bint = False
+    former: cython.Py_ssize_t = 0  # where the word before ends
     while _next(it):
+        if it.start == former + 1 and former:
+            seams = seams or _is_seam(it.data, former)
+        former = it.stop
         word = _word(it)
         terms = analysis.known.get(word)
         if terms is None:
             terms = _analyze_plain(analysis, word, _plain_kind(it.data, it.start, it.stop))
         _append(analysis, word, terms)
-    return _finish(analysis, analyze)
+    terms = _finish(analysis, analyze)
+    if seams and terms and otherwise is not None:
+        terms += otherwise(text)
+    return terms
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_seam(
+    data: cython.pointer[cython.const[cython.uchar]], place: cython.Py_ssize_t
+) -> cython.bint:
+    """Whether two words around a sign may also be one: by a link, or if one is a number."""
+    if data[place] == _A_SPACE:
+        return (48 <= data[place - 1] <= 57) != (48 <= data[place + 1] <= 57)
+    return _SEAMS[data[place]] == _LINKING
 
 
 def analyze_words(words, known, unwanted, stemmer, analyze, runs, letters):
@@ -296,11 +529,31 @@ def _plain_kind(
 @cython.cfunc
 def _analyze_plain(analysis: _Analysis, word, kind: cython.int):
     """Return the terms of a plain word, and remember them; ``None``: it is left to Python."""
-    if analysis.stemmer is None or kind == 0 or (kind == _MIXED and analysis.runs & _AS_WRITTEN):
+    if analysis.stemmer is None or kind == 0:
         return None
     terms = _of_token(analysis, word)
+    if kind == _MIXED and analysis.runs & _AS_WRITTEN:
+        terms += _asked_parts(analysis, word)
     analysis.known[word] = terms
     return terms
+
+
+@cython.cfunc
+def _asked_parts(analysis: _Analysis, word):
+    """Return the terms of letters and of digits, as ``tokens.asked_parts`` splits a word."""
+    letters = word.rstrip("0123456789")
+    if not letters:
+        return ()
+    digits = word[len(letters) :]
+    if digits:
+        if len(letters) < 2 or not letters.isalpha():
+            return ()
+        return _of_token(analysis, letters) + _of_token(analysis, digits)
+    letters = word.lstrip("0123456789")
+    if len(letters) < 2 or not letters.isalpha() or letters in ("st", "nd", "rd", "th"):
+        return ()
+    digits = word[: len(word) - len(letters)]
+    return _of_token(analysis, digits) + _of_token(analysis, letters)
 
 
 @cython.cfunc
