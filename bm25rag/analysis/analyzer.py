@@ -311,8 +311,17 @@ class Analyzer:
         TypeError
             If ``text`` is not a string, or the tokenizer returns no list of strings.
         """
-        words = self.find_words(text)
-        return words if self.tokenizer is not None else words + self.splitter.joined_words(text)
+        return self.find_words(text) + self.joined_words(text)
+
+    def joined_words(self, text: str) -> list[str]:
+        """Return what is also one word in a text, as "e-mail" is.
+
+        Parameters
+        ----------
+        text
+            Any string.
+        """
+        return [] if self.tokenizer is not None else self.splitter.joined_words(text)
 
     def query_terms(self, text: str) -> list[str]:
         """Return the terms of a question, in order, repeats included.
@@ -436,7 +445,7 @@ class Analyzer:
     @property
     def joins_words(self) -> bool:
         """Whether what is also one word, as "e-mail" is, has a term."""
-        return self.splitter.joins_words
+        return self.tokenizer is None and self.splitter.joins_words
 
     @property
     def keeps_words(self) -> bool:

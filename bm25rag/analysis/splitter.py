@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -34,6 +34,7 @@ from bm25rag.kernels.scanner_interface import PECULIAR_TEXT
 
 if TYPE_CHECKING:
     from bm25rag.analysis.fold_table import FoldTable
+    from bm25rag.analysis.links import Joined
     from bm25rag.analysis.text_scanner import TextScanner
     from bm25rag.common.arrays import UInt32
     from bm25rag.kernels.scanner_interface import Scanner
@@ -203,17 +204,19 @@ class WordSplitter:
         """Return what is also one word in a text, as "e-mail" is."""
         if not self.joins_words:
             return []
+        return [joined.word for joined in self.find_joined(self.fold(text))]
+
+    def find_joined(self, folded: str) -> Iterator[Joined]:
+        """Yield what is also one word in a folded text, with where it is."""
         from bm25rag.analysis.links import joined_words  # few questions need it
 
-        return [joined.word for joined in joined_words(self.fold(text), self._bigrams)]
+        return joined_words(folded, self._bigrams)
 
     def find_otherwise(self, text: str, stopwords: frozenset[str]) -> list[str]:
         """Return what is also one word in a question, as "e-mail" and "type 2" are."""
-        from bm25rag.analysis.links import joined_words, numbered_words
+        from bm25rag.analysis.links import numbered_words
 
-        text = self.fold(text)
-        words = [joined.word for joined in joined_words(text, self._bigrams)]
-        return words + numbered_words(text, stopwords)
+        return self.joined_words(text) + numbered_words(self.fold(text), stopwords)
 
     def _scan(self, text: str, question: bool) -> list[str] | None:
         """Return the words of a text, ``None`` where no compiled scanner finds them."""
