@@ -951,7 +951,7 @@ def _join(it: _Scan, link: cython.Py_ssize_t) -> cython.Py_ssize_t:
         else:
             break
         place = _quick_next(it, place)
-    if _is_in_word(entry) or (points and not wide) or not named:
+    if parts == 1 or _is_in_word(entry) or (points and not wide) or not named:
         return 0
     if parts == 2:
         return width if width <= _LONGEST_JOINED else 0
