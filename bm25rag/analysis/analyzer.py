@@ -500,9 +500,11 @@ class Analyzer:
         tokens, counts = self.splitter.split_words(words, question, odd)
         stopwords, places = self.stopwords, range(len(tokens))
         if odd is not None and _SOME * len(odd) < len(words):  # most words need not be looked up
-            return self.stems(tokens), counts, [
-                n for n in _places(odd, counts) if tokens[n] in stopwords
-            ]
+            return (
+                self.stems(tokens),
+                counts,
+                [n for n in _places(odd, counts) if tokens[n] in stopwords],
+            )
         found = stopwords.intersection(tokens)
         stopped = [n for n in places if tokens[n] in found] if found else []
         return self.stems(tokens), counts, stopped

@@ -125,7 +125,7 @@ class Encoder:
         bare = np.flatnonzero((counts == 0) & (words > 0))
         if not len(bare):
             return tokens, counts
-        texts = [read.texts[index] for index in bare.tolist()]
+        texts = map(str, (read.texts[index] for index in bare.tolist()))
         found = [self._terms.number(self._analyzer.terms(text)) for text in texts]
         sizes = [len(one) for one in found]
         places = np.repeat(np.cumsum(counts, dtype=np.int64)[bare], sizes)

@@ -26,7 +26,6 @@ _PAIR = late_pattern(
 )
 
 
-
 class Joined(NamedTuple):
     """Parts of a text that are also one word, and where they are in it."""
 

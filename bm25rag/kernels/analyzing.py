@@ -281,7 +281,9 @@ def _part_before(
 @cython.cfunc
 @cython.exceptval(check=False)
 def _pair_at(
-    data: cython.pointer[cython.const[cython.uchar]], size: cython.Py_ssize_t, place: cython.Py_ssize_t
+    data: cython.pointer[cython.const[cython.uchar]],
+    size: cython.Py_ssize_t,
+    place: cython.Py_ssize_t,
 ) -> cython.int:
     """Return of how many bytes a word and a number around a space are; 0, or -1 if not known."""
     before: cython.int = _BYTES[data[place - 1]]
@@ -317,7 +319,9 @@ def _pair_at(
 @cython.cfunc
 @cython.exceptval(check=False)
 def _chain_at(
-    data: cython.pointer[cython.const[cython.uchar]], size: cython.Py_ssize_t, place: cython.Py_ssize_t
+    data: cython.pointer[cython.const[cython.uchar]],
+    size: cython.Py_ssize_t,
+    place: cython.Py_ssize_t,
 ) -> cython.int:
     """Return of how many bytes a chain is, of whose first link this is the place.
 
@@ -709,10 +713,8 @@ def mark_inside(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _link(
-    source: cython.const[cython.uchar][::1], place: cython.Py_ssize_t
-) -> cython.longlong:
-    """Return what ``links`` takes of a sign; -1 if it is no link. Most hyphens link longer words."""
+def _link(source: cython.const[cython.uchar][::1], place: cython.Py_ssize_t) -> cython.longlong:
+    """Return what ``links`` takes of a sign; -1 if it is no link: most link longer words."""
     first: cython.Py_ssize_t = place
     last: cython.Py_ssize_t = place + 1
     sign: cython.int = source[place]

@@ -177,7 +177,9 @@ texts = st.lists(st.one_of(pieces, pieces, anything, latin, st.just("")), max_si
 @example(first=["漢"], second=["漢字漢字", "字"])
 @example(first=["o's's a's's's x'll's"], second=["don't's"])
 @example(first=["..\uff0ea-0 \u0323\u0307.1"], second=["\uff0d\u0307\u0323.net"])
-@example(first=["é-a.b-c"], second=["\u0e01\u0e48e-mail", "か\u3099e-mail", "漢e-mail漢", "\u212a-a"])
+@example(
+    first=["é-a.b-c"], second=["\u0e01\u0e48e-mail", "か\u3099e-mail", "漢e-mail漢", "\u212a-a"]
+)
 def test_any_texts(analyzer: Analyzer, first: list[str], second: list[str]) -> None:
     assert_same(analyzer, first, second)
 

@@ -32,13 +32,19 @@ PLAIN = Analyzer(language=None)
             "ASP.NET Node.js end.Start",
             ["asp", "net", "node", "js", "end", "start", "aspnet", "nodejs", "endstart"],
         ),
-        ("e-mail, x-ray's AT&T a-b-c 12-15", [
-            *("e", "mail", "x", "ray", "at", "t", "a", "b", "c", "12", "15"),
-            *("email", "xray", "att"),
-        ]),
-        ("docs.python.org 3.5-inch 1,000-mile", [
-            *("docs", "python", "org", "3.5", "inch", "1000", "mile", "docspythonorg"),
-        ]),
+        (
+            "e-mail, x-ray's AT&T a-b-c 12-15",
+            [
+                *("e", "mail", "x", "ray", "at", "t", "a", "b", "c", "12", "15"),
+                *("email", "xray", "att"),
+            ],
+        ),
+        (
+            "docs.python.org 3.5-inch 1,000-mile",
+            [
+                *("docs", "python", "org", "3.5", "inch", "1000", "mile", "docspythonorg"),
+            ],
+        ),
         ("well...and so.", ["well", "and", "so"]),
         ("U.S. and U.S.A, e.g. z.B. т.е.", ["us", "and", "usa", "eg", "zb", "те"]),
         ("_emphasis_ __init__ snake_case ____", ["emphasis", "init", "snake_case"]),
