@@ -291,10 +291,14 @@ def _pair_at(
     start: cython.Py_ssize_t = place
     stop: cython.Py_ssize_t = place + 1
     byte: cython.int
-    if not (before | behind) & 2 or before == behind:
+    if (before | behind) & 4:  # neither a letter nor a digit of ASCII, unless it is folded
+        while data[start - 1] & 0xC0 == 0x80:
+            start -= 1
+        if before == 4 and not _stays(data[start - 1], data[start]):
+            return -1
+        return 0 if behind != 4 or _stays(data[stop], data[stop + 1]) else -1
+    if before == behind:
         return 0
-    if (before | behind) & 4:
-        return 0  # a digit beside what is no letter of ASCII
     while start > 0 and _BYTES[data[start - 1]] == before:
         start -= 1
     while stop < size and _BYTES[data[stop]] == behind:
@@ -314,6 +318,14 @@ def _pair_at(
     if place < size and (data[place] == _A_LINE or _BYTES[data[place]]):
         return -1 if _BYTES[data[place]] == 4 else 0
     return stop - start
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _stays(first: cython.int, second: cython.int) -> cython.bint:
+    """Whether a character that begins so surely stays in its place, and does not become ASCII."""
+    return 0xE3 <= first <= 0xEE or _is_letter(first, second)
 
 
 @cython.cfunc
@@ -354,21 +366,21 @@ def _chain_at(
             break
         stop += 1
     width = stop - start - links
-    if (points and not wide) or not named or (links > 1 and not points):
-        return 0 if stop == size or data[stop] < 128 else -1
-    if width > (_LONGEST_JOINED if links == 1 else _LONGEST):
-        return 0 if stop == size or data[stop] < 128 or links == 1 else -1
-    if start and (data[start - 1] == _A_LINE or data[start - 1] == 44):
-        return 0
-    if stop < size and data[stop] == _A_LINE:
-        return 0
     if start > 1 and _is_letter(data[start - 2], data[start - 1]):
         return 0
     if stop + 1 < size and _is_letter(data[stop], data[stop + 1]):
         return 0
     if (start and data[start - 1] >= 128) or (stop < size and data[stop] >= 128):
         return -1
-    return stop - start
+    if stop + 1 < size and _SEAMS[data[stop]] == _LINKING and data[stop + 1] >= 128:
+        return -1
+    if (points and not wide) or not named or (links > 1 and not points):
+        return 0
+    if width > (_LONGEST_JOINED if links == 1 else _LONGEST):
+        return 0
+    if start and (data[start - 1] == _A_LINE or data[start - 1] == 44):
+        return 0
+    return 0 if stop < size and data[stop] == _A_LINE else stop - start
 
 
 @cython.cfunc
