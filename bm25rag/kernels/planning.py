@@ -100,6 +100,7 @@ def _distinct(
         else:
             slots[slot] = total
             distinct[total] = term
+            scratch.origins[total] = i
             counts[total] = weight
             total += 1
     return total
@@ -148,6 +149,16 @@ def choose_way(segment: Segment, plan: Plan, query: Query) -> cython.void:
         and smallest >= _NORMAL
         and weighted >= _NORMAL
         and abs(query.shift) <= total < _HUGE
+    )
+    query.walked = walked
+    query.by_strips = (
+        ordinary
+        and segment.has_strips
+        and not plan.filtered_first
+        and segment.size > plan.window
+        and walked * _DENSE >= segment.size
+        and walked >= plan.k * query.length * plan.strips
+        and query.length > 0
     )
     query.by_bound = ordinary and plan.filtered_first and plan.numbers.shape[0] >= plan.k * 8
     query.coarse = (

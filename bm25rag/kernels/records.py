@@ -21,6 +21,11 @@ from bm25rag.common.arrays import (
 )
 from bm25rag.kernels.checks import check_array, check_rising, least_and_most, require
 
+# A term has bounds of strips if it has a posting for so many strips, on average; all of them
+# together take at most so many bytes for each posting of the segment.
+_ROW = 4
+_POSTING_BYTES = 1
+
 
 class SegmentArrays:
     """What a search reads of one segment.
@@ -38,11 +43,13 @@ class SegmentArrays:
         How many documents a block has.
     bounds
         The least and the largest of ``weights``, if they are known.
+    strips
+        Bounds of strips; ``None``: there are none.
     """
 
     __slots__ = (
         *("block_size", "blocks", "codes", "documents", "highest", "lowest", "prepared", "size"),
-        "weights",
+        *("strips", "weights"),
     )
 
     def __init__(
@@ -53,6 +60,7 @@ class SegmentArrays:
         size: int,
         block_size: int,
         bounds: tuple[float, float] | None = None,
+        strips: StripBounds | None = None,
     ) -> None:
         check_array("documents", documents, np.uint16)
         check_array("codes", codes, np.uint16, np.uint32)
@@ -67,8 +75,59 @@ class SegmentArrays:
         self.lowest, self.highest = bounds
         # How many blocks of documents there are.
         self.blocks = -(-size // block_size)
+        if strips is not None:
+            sizes = strips.size, strips.block_size, strips.postings
+            require(sizes == (size, block_size, len(documents)), "strips of other postings")
+        self.strips = strips
         # What a backend has made of this.
         self.prepared: Any = None
+
+
+class StripBounds:
+    """The largest weights of frequent terms in strips of documents that follow each other.
+
+    A term has a row from the time on when a backend first asks for it, of the first postings on
+    that are its own. What is written there stands for all searches of the same postings.
+
+    Parameters
+    ----------
+    size, block_size
+        As in ``SegmentArrays``.
+    postings
+        How many postings there are.
+    width
+        How many documents a strip has, a power of two up to 64; none is in two blocks.
+    step
+        Of how many strips it is kept where a term's postings begin, a power of two.
+    """
+
+    __slots__ = (
+        *("block_size", "count", "free", "in_block", "least", "levels", "most", "places"),
+        *("places_in_block", "postings", "rows", "size", "step", "width"),
+    )
+
+    def __init__(self, size: int, block_size: int, postings: int, width: int, step: int) -> None:
+        require(size >= 1 and 1 <= block_size <= 1 << 16, "wrong numbers of documents")
+        powers = width > 0 and step > 0 and not width & (width - 1) and not step & (step - 1)
+        require(powers and width <= 64, "wrong widths of strips")
+        self.size, self.block_size, self.postings = size, block_size, postings
+        self.width, self.step = width, step
+        blocks = -(-size // block_size)
+        self.in_block = -(-block_size // width)
+        self.places_in_block = -(-self.in_block // step)
+        # A multiple of 64, which kernels look at together.
+        self.count = -(-blocks * self.in_block // 64) * 64
+        # With fewer postings than that, a term has no row: it would take more than they do.
+        self.least = max(1, self.count // _ROW)
+        row_bytes = self.count + 2 * blocks * self.places_in_block
+        rows = min(postings // self.least, max(1, postings * _POSTING_BYTES // row_bytes))
+        # Memory is used when it is first written to.
+        self.levels: UInt8 = np.zeros((rows, self.count), np.uint8)
+        self.places: UInt16 = np.zeros((rows, blocks * self.places_in_block), np.uint16)
+        self.most: Float32 = np.zeros(rows, np.float32)
+        # The row of a term, by where its postings begin; and those that are not taken yet.
+        self.rows: dict[int, int] = {}
+        self.free: Iterator[int] = iter(range(rows))
 
 
 class TermArrays:
@@ -422,12 +481,15 @@ class SearchPlan:
         How many times fewer postings than documents are few.
     coarse
         Postings for each term and document wanted from which sums may be coarse at first.
+    strips
+        The same, from which strips may be chosen by their bounds.
     filtered_first
         How many times fewer documents than all may be returned if these are looked at first.
     """
 
     __slots__ = (
-        "allowed", "coarse", "filtered_first", "heavy", "k", "prepared", "sparse", "window",
+        "allowed", "coarse", "filtered_first", "heavy", "k", "prepared", "sparse", "strips",
+        "window",
     )  # fmt: skip
 
     def __init__(
@@ -438,9 +500,10 @@ class SearchPlan:
         heavy: int,
         sparse: int,
         coarse: int,
+        strips: int,
         filtered_first: int,
     ) -> None:
-        self.k, self.allowed = k, allowed
+        self.k, self.allowed, self.strips = k, allowed, strips
         self.window, self.heavy, self.sparse = window, heavy, sparse
         self.coarse, self.filtered_first = coarse, filtered_first
         # What a backend has made of this.

@@ -1,4 +1,16 @@
 # The records that the kernels of a search share, and what they compute alike.
+cdef class Strips:
+    cdef dict rows
+    cdef object free
+    cdef unsigned char[:, ::1] levels
+    cdef unsigned short[:, ::1] places
+    cdef float[::1] most
+    cdef Py_ssize_t shift
+    cdef Py_ssize_t step_shift
+    cdef Py_ssize_t in_block
+    cdef Py_ssize_t places_in_block
+    cdef Py_ssize_t least
+
 cdef class Segment:
     cdef const unsigned short[::1] documents
     cdef const unsigned short[::1] narrow
@@ -11,6 +23,8 @@ cdef class Segment:
     cdef Py_ssize_t size
     cdef Py_ssize_t block_size
     cdef Py_ssize_t blocks
+    cdef bint has_strips
+    cdef Strips strips
     cdef list scratches
 
 cdef class Terms:
@@ -25,6 +39,7 @@ cdef class Plan:
     cdef Py_ssize_t heavy
     cdef Py_ssize_t sparse
     cdef Py_ssize_t coarse
+    cdef Py_ssize_t strips
     cdef bint filtered_first
     cdef bint most
     cdef const unsigned int[::1] numbers
@@ -36,10 +51,12 @@ cdef class Query:
     cdef double[::1] counts
     cdef double[::1] rest
     cdef double shift
+    cdef Py_ssize_t walked
     cdef bint positive
     cdef bint prune
     cdef bint coarse
     cdef bint by_bound
+    cdef bint by_strips
 
 cdef class Scratch:
     cdef Py_ssize_t width
@@ -75,6 +92,13 @@ cdef class Scratch:
     cdef double[::1] weights
     cdef long long[::1] slots
     cdef long long[::1] distinct
+    cdef long long[::1] origins
+    cdef int[::1] rows
+    cdef short[::1] bounds
+    cdef long long[::1] own_rows
+    cdef long long[::1] multipliers
+    cdef double[::1] most
+    cdef double[::1] loose
     cdef double[::1] postings
     cdef double[::1] waited
 

@@ -38,11 +38,17 @@ _NO_NUMBERS = empty(0, np.uint32)
 
 @cython.final
 @cython.cclass
+class Strips:
+    """``StripBounds``; see ``strips``."""
+
+
+@cython.final
+@cython.cclass
 class Segment:
     """A segment's postings, and f of every code; of the two arrays of codes one is empty.
 
     ``levels`` has f of every code as a share of the largest. ``scratches`` holds memory to work in
-    that no thread uses now.
+    that no thread uses now. There are ``strips`` if it ``has_strips``.
     """
 
 
@@ -69,7 +75,8 @@ class Query:
 
     ``rest[j]`` is what terms j and later can add together at most, if some may be looked up instead
     of walked: they come by bound descending then. ``rest[length]`` is always 0. ``positive``,
-    ``prune``, ``coarse`` and ``by_bound`` say how to look for the best; see ``planning``.
+    ``prune``, ``coarse``, ``by_bound`` and ``by_strips`` say how to look for the best; see
+    ``planning``. ``walked`` is how many postings the terms have.
     """
 
 
@@ -91,6 +98,10 @@ class Scratch:
     none of the best; it only rises. ``tallies`` count the sums of collected documents by size,
     times ``scale``: at least k of them, ``tallied``, are in bin ``cut`` or above, if k are
     collected.
+
+    ``origins`` say where in a call's terms the distinct ones of a query are, and ``rows`` which rows
+    of strips a call's terms have, if any; ``own_rows``, ``multipliers``, ``most`` and ``loose`` are
+    those of the terms of a query, and ``bounds`` what they can add in each strip of a block.
     """
 
 
@@ -108,7 +119,26 @@ def prepare_segment(segment):
     prepared.size = segment.size
     prepared.block_size = segment.block_size
     prepared.blocks = segment.blocks
+    prepared.has_strips = segment.strips is not None
+    prepared.strips = prepare_strips(segment.strips) if prepared.has_strips else Strips()
     prepared.scratches = []
+    return prepared
+
+
+@cython.cfunc
+def prepare_strips(bounds):
+    """Return ``StripBounds`` as the kernels take them."""
+    prepared: Strips = Strips()
+    prepared.rows = bounds.rows
+    prepared.free = bounds.free
+    prepared.levels = view(bounds.levels)
+    prepared.places = view(bounds.places)
+    prepared.most = view(bounds.most)
+    prepared.shift = bounds.width.bit_length() - 1
+    prepared.step_shift = bounds.step.bit_length() - 1
+    prepared.in_block = bounds.in_block
+    prepared.places_in_block = bounds.places_in_block
+    prepared.least = bounds.least
     return prepared
 
 
@@ -152,6 +182,7 @@ def prepare_plan(plan):
     prepared.heavy = plan.heavy
     prepared.sparse = plan.sparse
     prepared.coarse = plan.coarse
+    prepared.strips = plan.strips
     plan.prepared = prepared
     return prepared
 
@@ -221,12 +252,16 @@ def _allot(
     scratch.waiting, scratch.numbers, scratch.spare_numbers, scratch.work, scratch.tallies = _cut(
         np.int64, (width + 1, cells, cells, spare + 1 + WORK, _BINS)
     )
-    scratch.weights, scratch.postings, scratch.waited = _cut(
-        np.float64, (longest, longest, longest + 1)
+    scratch.weights, scratch.postings, scratch.waited, scratch.most, scratch.loose = _cut(
+        np.float64, (longest, longest, longest + 1, longest, longest + 1)
     )
-    scratch.terms, scratch.distinct, scratch.begins, scratch.cursors, scratch.slots = _cut(
-        np.int64, (longest, longest, longest, longest, slots_for(longest))
+    scratch.terms, scratch.distinct, scratch.origins, scratch.begins, scratch.cursors = _cut(
+        np.int64, [longest] * 5
     )
+    scratch.own_rows, scratch.multipliers, scratch.slots = _cut(
+        np.int64, (longest, longest, slots_for(longest))
+    )
+    scratch.bounds = empty(0, np.int16)
     scratch.query = _allot_query(segment, longest)
     scratch.ordered = _allot_query(segment, longest)
     return scratch

@@ -33,7 +33,8 @@ if not cython.compiled:
     from bm25rag.kernels.filtered import rank_filtered
     from bm25rag.kernels.lookup import find_term
     from bm25rag.kernels.planning import choose_way, order_by_bound, resolve
-    from bm25rag.kernels.scratch import Plan, Query, Scratch, Segment, Terms
+    from bm25rag.kernels.scratch import Plan, Query, Scratch, Segment, Strips, Terms
+    from bm25rag.kernels.strips import learn, rank_by_strips
 
 _INFINITY = cython.declare(cython.double, float("inf"))
 _CRC = crc_table()
@@ -225,13 +226,18 @@ def search(segment: Segment, terms: Terms, queries, floors, plan, matches):
     scratch: Scratch = borrow(segment, prepared, longest)
     query: Query = scratch.query
     ordered: Query = scratch.ordered
+    strips: Strips = segment.strips
+    if segment.has_strips and not prepared.filtered_first:
+        learn(
+            segment, terms, numbers, pointers[0], pointers[pointers.shape[0] - 1], scratch
+        )
     with cython.nogil:
         for number in range(pointers.shape[0] - 1):
             resolve(
                 segment, terms, numbers, weights, pointers[number], pointers[number + 1],
                 query, scratch,
             )  # fmt: skip
-            _answer(segment, prepared, least[number], query, ordered, scratch)
+            _answer(segment, strips, prepared, least[number], query, ordered, scratch)
             for i in range(scratch.collected):
                 out_numbers[number, i] = scratch.numbers[i]
                 out_scores[number, i] = scratch.scores[i]
@@ -251,6 +257,7 @@ def search_one(
     scratch: Scratch = borrow(segment, prepared, length)
     query: Query = scratch.query
     ordered: Query = scratch.ordered
+    strips: Strips = segment.strips
     own_weights: cython.double[::1] = scratch.weights[: len(weights)]
     number: cython.longlong
     i: cython.Py_ssize_t
@@ -261,9 +268,11 @@ def search_one(
         scratch.terms[i] = number
     for i in range(len(weights)):
         own_weights[i] = weights[i]
+    if segment.has_strips and not prepared.filtered_first:
+        learn(segment, terms, scratch.terms, 0, length, scratch)
     with cython.nogil:
         resolve(segment, terms, scratch.terms, own_weights, 0, length, query, scratch)
-        _answer(segment, prepared, floor, query, ordered, scratch)
+        _answer(segment, strips, prepared, floor, query, ordered, scratch)
     best = [scratch.numbers[i] for i in range(scratch.collected)]
     scores = [scratch.scores[i] for i in range(scratch.collected)]
     give_back(segment, scratch)
@@ -275,6 +284,7 @@ def search_one(
 @cython.exceptval(check=False)
 def _answer(
     segment: Segment,
+    strips: Strips,
     plan: Plan,
     floor: cython.double,
     query: Query,
@@ -283,6 +293,11 @@ def _answer(
 ) -> cython.void:
     """Answer one query: the best k that are collected then, in order, are the matches."""
     choose_way(segment, plan, query)
+    if query.by_strips:
+        start(scratch, floor)
+        if rank_by_strips(segment, strips, plan, query, ordered, scratch):
+            keep_best(scratch, plan.k)
+            return
     if query.coarse or query.by_bound or query.prune:
         order_by_bound(segment, query, ordered, scratch)
     start(scratch, floor)

@@ -17,7 +17,7 @@ import numpy as np
 from bm25rag.columns.string_table import StringTable
 from bm25rag.common.arrays import Bool, Float64, Int64, UInt16, UInt32, Unsigned
 from bm25rag.common.lazy import lazy_property
-from bm25rag.kernels.records import FileBlocks, PostingsArrays, Run
+from bm25rag.kernels.records import FileBlocks, PostingsArrays, Run, StripBounds
 from bm25rag.segments.doc_blocks import DocBlocks, spans
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 # Keeps some of the postings of consecutive terms, which are as ``Postings.between`` returns them.
 Keep: TypeAlias = Callable[[Int64, UInt32, Unsigned], tuple[Int64, UInt32, Unsigned]]
+
+# The documents of a strip; of how many strips it is kept where postings begin; and how many times
+# more postings there must be.
+STRIP, STRIP_STEP, LEAST_STRIPS = 32, 16, 1 << 12
 
 # What the names of arrays of vectors begin with in a file.
 VECTORS = "vectors."
@@ -104,6 +108,14 @@ class Postings:
             blocks.high,
             file,
         )
+
+    @lazy_property
+    def strips(self) -> StripBounds | None:
+        """Bounds of the weights of vectors; ``None`` of texts, and where walking takes no time."""
+        size, postings = len(self.lengths), len(self.documents)
+        if self.bounds is None or postings < LEAST_STRIPS * STRIP or self.bounds[0] <= 0:
+            return None
+        return StripBounds(size, self.doc_blocks.size, postings, STRIP, STRIP_STEP)
 
     def find(self, term: bytes) -> Int64:
         """Return where the postings of a term begin in each of s blocks, and where they end.

@@ -61,6 +61,7 @@ def plan(**changed: Any) -> SearchPlan:
         "heavy": 1 << 16,
         "sparse": 10,
         "coarse": 200,
+        "strips": 200,
         "filtered_first": 20,
     }
     return SearchPlan(**values | changed)
