@@ -115,8 +115,7 @@ class StripBounds:
         blocks = -(-size // block_size)
         self.in_block = -(-block_size // width)
         self.places_in_block = -(-self.in_block // step)
-        # A multiple of 64, which kernels look at together.
-        self.count = -(-blocks * self.in_block // 64) * 64
+        self.count = blocks * self.in_block
         # With fewer postings than that, a term has no row: it would take more than they do.
         self.least = max(1, self.count // _ROW)
         row_bytes = self.count + 2 * blocks * self.places_in_block

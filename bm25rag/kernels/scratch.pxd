@@ -95,8 +95,10 @@ cdef class Scratch:
     cdef long long[::1] origins
     cdef int[::1] rows
     cdef short[::1] bounds
+    cdef Py_ssize_t block_bounds
     cdef long long[::1] own_rows
     cdef long long[::1] multipliers
+    cdef long long[::1] shifts
     cdef double[::1] most
     cdef double[::1] loose
     cdef double[::1] postings

@@ -100,8 +100,9 @@ class Scratch:
     collected.
 
     ``origins`` say where in a call's terms the distinct ones of a query are, and ``rows`` which rows
-    of strips a call's terms have, if any; ``own_rows``, ``multipliers``, ``most`` and ``loose`` are
-    those of the terms of a query, and ``bounds`` what they can add in each strip of a block.
+    of strips a call's terms have, if any; ``own_rows``, ``multipliers``, ``shifts``, ``most`` and
+    ``loose`` are those of the terms of a query, and ``bounds`` what they can add in each strip of some
+    blocks, from ``block_bounds`` on in this one.
     """
 
 
@@ -258,8 +259,8 @@ def _allot(
     scratch.terms, scratch.distinct, scratch.origins, scratch.begins, scratch.cursors = _cut(
         np.int64, [longest] * 5
     )
-    scratch.own_rows, scratch.multipliers, scratch.slots = _cut(
-        np.int64, (longest, longest, slots_for(longest))
+    scratch.own_rows, scratch.multipliers, scratch.shifts, scratch.slots = _cut(
+        np.int64, (longest, longest, longest, slots_for(longest))
     )
     scratch.bounds = empty(0, np.int16)
     scratch.query = _allot_query(segment, longest)

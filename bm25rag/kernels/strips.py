@@ -25,7 +25,14 @@ if not cython.compiled:
     from math import nextafter
 
     from bm25rag.kernels.coarse import score_collected
-    from bm25rag.kernels.collecting import collect, enter_block, first_at_least, has_room, sift
+    from bm25rag.kernels.collecting import (
+        collect,
+        enter_block,
+        first_at_least,
+        has_room,
+        sift,
+        start,
+    )
     from bm25rag.kernels.scratch import (
         Plan,
         Query,
@@ -36,7 +43,7 @@ if not cython.compiled:
         least_sum,
         part,
     )
-    from bm25rag.kernels.selecting import kth_lower_bound, lowest_bit, mask, sort
+    from bm25rag.kernels.selecting import kth, kth_lower_bound, lowest_bit, mask, sort
 
 
 Codes = cython.fused_type(cython.ushort, cython.uint)
@@ -47,9 +54,21 @@ _LEVELS = cython.declare(cython.double, 255.0)
 _BELOW = cython.declare(cython.double, 1.0 - 1e-6)
 _ABOVE = cython.declare(cython.double, 1.0 + 1e-6)
 # Postings that are walked in the time in which a document is looked up.
-_LOOK_UP = cython.declare(cython.Py_ssize_t, 400)
-# The share of the postings that are walked at first, once the floor has risen.
-_AT_FIRST = cython.declare(cython.double, 0.25)
+_LOOK_UP = cython.declare(cython.Py_ssize_t, 200)
+# So many times fewer postings than all are walked at first, and to find a floor.
+_AT_FIRST = cython.declare(cython.Py_ssize_t, 4)
+_FEW = cython.declare(cython.Py_ssize_t, 512)
+_FEWEST = cython.declare(cython.Py_ssize_t, 8192)
+# The share of what a sum must exceed that terms may add which are neither walked nor bounded.
+_LOOSE = cython.declare(cython.double, 0.1)
+# Up to so many wanted, half as many more are looked up for that.
+_FEW_WANTED = cython.declare(cython.Py_ssize_t, 32)
+# Postings of the next term that are fetched.
+_FETCHED = cython.declare(cython.Py_ssize_t, 256)
+# Bounds are summed up for so many blocks at once, at most.
+_GROUP = cython.declare(cython.Py_ssize_t, 8)
+# The histogram of units has a bin for 2^6 of them.
+_BIN = cython.declare(cython.Py_ssize_t, 6)
 _INFINITY = cython.declare(cython.double, float("inf"))
 
 
@@ -86,8 +105,9 @@ def learn(
         row = known.get(start)
         rows[i] = _new_row(segment, terms, number, start) if row is None else row
     scratch.rows = rows
-    if scratch.bounds.shape[0] < strips.in_block:
-        scratch.bounds = zeros(strips.in_block, np.int16)
+    scratch.block_bounds = 0
+    if scratch.bounds.shape[0] < _GROUP * strips.in_block:
+        scratch.bounds = zeros(_GROUP * strips.in_block, np.int16)
 
 
 @cython.cfunc
@@ -209,11 +229,23 @@ def _order(
             scratch.loose[place] += scratch.most[term]
     unit = ordered.rest[0] / _UNITS
     for place in range(query.length):
-        bound = scratch.most[scratch.numbers[place]]
-        scratch.multipliers[place] = cython.cast(
-            cython.longlong, bound / unit * (256.0 / _LEVELS)
-        ) + 1
+        _set_multiplier(scratch, place, scratch.most[scratch.numbers[place]] / unit / _LEVELS)
     return unit
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _set_multiplier(
+    scratch: Scratch, place: cython.Py_ssize_t, units: cython.double
+) -> cython.void:
+    """Say what a level of a term is in units: a number of 8 bits, shifted, and not less."""
+    shift: cython.longlong = 0
+    while units < 128.0 and shift < 15:
+        units *= 2.0
+        shift += 1
+    scratch.multipliers[place] = cython.cast(cython.longlong, units) + 1
+    scratch.shifts[place] = shift
 
 
 @cython.cfunc
@@ -231,13 +263,15 @@ def _postings(ordered: Query, walked: cython.Py_ssize_t, block: cython.Py_ssize_
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _walked_at_first(query: Query, ordered: Query, blocks: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Return how many terms to walk if nothing is known of them."""
+def _first_terms(
+    ordered: Query, most: cython.Py_ssize_t, blocks: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """Return how many of the first terms have at most so many postings together."""
     walked: cython.Py_ssize_t = 0
-    postings: cython.double = 0.0
-    while walked < query.length:
+    postings: cython.Py_ssize_t = 0
+    while walked < ordered.length:
         postings += ordered.starts[walked, blocks] - ordered.starts[walked, 0]
-        if postings > query.walked * _AT_FIRST:
+        if postings > most:
             break
         walked += 1
     return walked
@@ -249,15 +283,24 @@ def _walked_at_first(query: Query, ordered: Query, blocks: cython.Py_ssize_t) ->
 def _next_walked(
     ordered: Query,
     walked: cython.Py_ssize_t,
+    fewest: cython.Py_ssize_t,
     block: cython.Py_ssize_t,
     waited: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Return how many terms to walk after a block in which so many documents were looked up."""
+    """Return how many terms to walk after a block in which so many documents were looked up.
+
+    ``fewest`` are those with which not too many had to be.
+    """
     postings: cython.Py_ssize_t = _postings(ordered, walked, block)
-    if waited * _LOOK_UP > postings:
-        return min(walked + 1, ordered.length)
-    if waited * _LOOK_UP * 2 < postings:
-        return max(walked - 1, 0)
+    looked_up: cython.Py_ssize_t = waited * _LOOK_UP
+    if looked_up > postings:
+        while walked < ordered.length and _postings(ordered, walked, block) <= 2 * postings:
+            walked += 1
+    elif looked_up * 8 < postings:
+        while walked > fewest and 2 * _postings(ordered, walked, block) > postings:
+            walked -= 1
+    elif looked_up * 3 < postings and walked > fewest:
+        walked -= 1
     return walked
 
 
@@ -278,18 +321,69 @@ def _walk(
     """Add up the units of the first terms in a block."""
     block: cython.Py_ssize_t = scratch.block
     term: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    count: cython.Py_ssize_t
+    units: cython.double
     for term in range(walked):
-        _add_units(
-            segment.documents, codes, segment.weights,
-            cython.cast(cython.float, ordered.idf[term] * ordered.counts[term] / unit * _BELOW),
-            ordered.starts[term, block], ordered.starts[term, block + 1], scratch.units,
-        )  # fmt: skip
+        start = ordered.starts[term, block]
+        stop = ordered.starts[term, block + 1]
+        if start == stop:
+            continue
+        if cython.compiled and term + 1 < walked:
+            count = min(
+                ordered.starts[term + 1, block + 1] - ordered.starts[term + 1, block], _FETCHED
+            )
+            if count > 0:
+                fetch(  # noqa: F821 - of the .pxd
+                    cython.address(segment.documents[ordered.starts[term + 1, block]]), 2 * count
+                )
+                fetch(  # noqa: F821
+                    cython.address(codes[ordered.starts[term + 1, block]]), 2 * count
+                )
+        units = ordered.idf[term] * ordered.counts[term] / unit * _BELOW
+        if segment.levels.shape[0]:
+            _add_levels(
+                segment.documents, codes, segment.levels,
+                cython.cast(cython.ulonglong, segment.highest * units * 65536.0),
+                start, stop, scratch.units,
+            )  # fmt: skip
+        else:
+            _add_weights(
+                segment.documents, codes, segment.weights, cython.cast(cython.float, units),
+                start, stop, scratch.units,
+            )  # fmt: skip
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _add_units(
+def _add_levels(
+    documents: cython.const[cython.ushort][::1],
+    codes: cython.const[Codes][::1],
+    levels: cython.const[cython.ushort][::1],
+    multiplier: cython.ulonglong,
+    posting: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    units: cython.short[::1],
+) -> cython.void:
+    """Add a term's parts: a level is ``multiplier`` 2^-32 units."""
+    i: cython.Py_ssize_t
+    while posting + 4 <= stop:
+        for i in range(posting, posting + 4):
+            units[documents[i]] += cython.cast(cython.short, (levels[codes[i]] * multiplier) >> 32)
+        posting += 4
+    while posting < stop:
+        units[documents[posting]] += cython.cast(
+            cython.short, (levels[codes[posting]] * multiplier) >> 32
+        )
+        posting += 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _add_weights(
     documents: cython.const[cython.ushort][::1],
     codes: cython.const[Codes][::1],
     weights: cython.const[cython.float][::1],
@@ -316,12 +410,23 @@ def _add_units(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _sum_bounds(strips: Strips, scratch: Scratch, first: cython.Py_ssize_t, last: cython.Py_ssize_t) -> cython.void:
-    """Sum up, in units, what the terms from ``first`` to before ``last`` can add in each strip."""
-    begin: cython.Py_ssize_t = scratch.block * strips.in_block
+def _sum_bounds(
+    strips: Strips,
+    scratch: Scratch,
+    first_block: cython.Py_ssize_t,
+    blocks: cython.Py_ssize_t,
+    first: cython.Py_ssize_t,
+    last: cython.Py_ssize_t,
+) -> cython.void:
+    """Sum up, in units, what the terms from ``first`` to before ``last`` can add in each strip.
+
+    Strips of several blocks follow each other in a row: memory is read faster so.
+    """
+    begin: cython.Py_ssize_t = first_block * strips.in_block
+    count: cython.Py_ssize_t = blocks * strips.in_block
     term: cython.Py_ssize_t
     i: cython.Py_ssize_t
-    for i in range(strips.in_block):
+    for i in range(count):
         scratch.bounds[i] = 0
     for term in range(first, last):
         if scratch.own_rows[term] < 0:
@@ -330,13 +435,13 @@ def _sum_bounds(strips: Strips, scratch: Scratch, first: cython.Py_ssize_t, last
             add_levels(  # noqa: F821 - of the .pxd
                 cython.address(scratch.bounds[0]),
                 cython.address(strips.levels[scratch.own_rows[term], begin]),
-                scratch.multipliers[term], strips.in_block,
+                scratch.multipliers[term], scratch.shifts[term], count,
             )  # fmt: skip
         else:
-            for i in range(strips.in_block):
+            for i in range(count):
                 scratch.bounds[i] += (
                     strips.levels[scratch.own_rows[term], begin + i] * scratch.multipliers[term]
-                ) >> 8
+                ) >> scratch.shifts[term]
 
 
 @cython.cfunc
@@ -350,6 +455,7 @@ def _drain(
     Leave zeros; return how many wait. ``bounds`` are those of the block.
     """
     in_64: cython.Py_ssize_t = 64 >> strips.shift
+    own: cython.Py_ssize_t = scratch.block_bounds
     units: cython.int = cython.cast(cython.int, min(least, 32767.0))
     count: cython.Py_ssize_t = 0
     first: cython.Py_ssize_t
@@ -362,7 +468,7 @@ def _drain(
         strip = first >> strips.shift
         bound = 0
         for i in range(strip, min(strip + in_64, strips.in_block)):
-            bound = max(bound, scratch.bounds[i])
+            bound = max(bound, scratch.bounds[own + i])
         bits = 0
         if cython.compiled:
             bits = units_above(  # noqa: F821 - of the .pxd
@@ -378,7 +484,7 @@ def _drain(
                 break
             scratch.waiting[count] = place - scratch.base
             scratch.waiting_sums[count] = scratch.units[place] * unit
-            count += scratch.units[place] + scratch.bounds[place >> strips.shift] > units
+            count += scratch.units[place] + scratch.bounds[own + (place >> strips.shift)] > units
         for i in range(64):
             scratch.units[first + i] = 0
     return count
@@ -439,7 +545,7 @@ def _look_up(
         strip = document >> strips.shift
         place = block * strips.places_in_block + (strip >> strips.step_shift)
         sum_ = scratch.waiting_sums[i]
-        rest = scratch.bounds[strip] * unit + scratch.loose[walked]
+        rest = scratch.bounds[scratch.block_bounds + strip] * unit + scratch.loose[walked]
         for term in range(walked, ordered.length):
             if sum_ + rest <= least:
                 break
@@ -450,7 +556,7 @@ def _look_up(
                 level = strips.levels[row, block * strips.in_block + strip]
                 if level == 0:
                     continue
-                rest -= ((level * scratch.multipliers[term]) >> 8) * unit
+                rest -= ((level * scratch.multipliers[term]) >> scratch.shifts[term]) * unit
                 if (strip >> strips.step_shift) + 1 < strips.places_in_block:
                     stop = posting + strips.places[row, place + 1]
                 posting += strips.places[row, place]
@@ -465,6 +571,128 @@ def _look_up(
         scratch.waiting_sums[kept] = sum_
         kept += sum_ > least
     return kept
+
+
+# --- the first floor ---------------------------------------------------------------------------
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _tally(
+    segment: Segment, plan: Plan, ordered: Query, scratch: Scratch, walked: cython.Py_ssize_t
+) -> cython.void:
+    """Count the units of the documents of the first terms in a block by size; leave zeros."""
+    term: cython.Py_ssize_t
+    posting: cython.Py_ssize_t
+    document: cython.Py_ssize_t
+    for term in range(walked):
+        for posting in range(
+            ordered.starts[term, scratch.block], ordered.starts[term, scratch.block + 1]
+        ):
+            document = segment.documents[posting]
+            if plan.allowed.shape[0] == 0 or plan.allowed[scratch.first + document]:
+                scratch.tallies[scratch.units[document] >> _BIN] += 1
+            scratch.units[document] = 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _take_best(
+    segment: Segment,
+    plan: Plan,
+    ordered: Query,
+    scratch: Scratch,
+    walked: cython.Py_ssize_t,
+    least: cython.Py_ssize_t,
+    unit: cython.double,
+) -> cython.Py_ssize_t:
+    """Have documents of a block wait that have ``least`` units or more; leave zeros.
+
+    Return how many wait, at most as many as may.
+    """
+    count: cython.Py_ssize_t = 0
+    term: cython.Py_ssize_t
+    posting: cython.Py_ssize_t
+    document: cython.Py_ssize_t
+    for term in range(walked):
+        for posting in range(
+            ordered.starts[term, scratch.block], ordered.starts[term, scratch.block + 1]
+        ):
+            document = segment.documents[posting]
+            if (
+                scratch.units[document] >= least
+                and count < scratch.width
+                and (plan.allowed.shape[0] == 0 or plan.allowed[scratch.first + document])
+            ):
+                scratch.waiting[count] = document
+                scratch.waiting_sums[count] = scratch.units[document] * unit
+                count += 1
+            scratch.units[document] = 0
+    return count
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _find_floor(
+    segment: Segment,
+    strips: Strips,
+    codes: cython.const[Codes][::1],
+    plan: Plan,
+    query: Query,
+    ordered: Query,
+    scratch: Scratch,
+    unit: cython.double,
+) -> cython.void:
+    """Raise the floor to what the best documents by a few rare terms reach.
+
+    Their sums by these terms are known at once. If few are wanted, the documents are then looked up
+    in all terms; ``scores`` has their sums.
+    """
+    wanted: cython.Py_ssize_t = plan.k + plan.k // 2
+    most: cython.Py_ssize_t = scratch.scores.shape[0]
+    walked: cython.Py_ssize_t = _first_terms(
+        ordered, max(query.walked // _FEW, wanted + _FEWEST), segment.blocks
+    )
+    above: cython.Py_ssize_t = 0
+    count: cython.Py_ssize_t = 0
+    waiting: cython.Py_ssize_t
+    block: cython.Py_ssize_t
+    bin_: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    for bin_ in range(scratch.tallies.shape[0]):
+        scratch.tallies[bin_] = 0
+    for block in range(segment.blocks):
+        enter_block(segment, ordered, scratch, block)
+        _walk(segment, codes, ordered, scratch, walked, unit)
+        _tally(segment, plan, ordered, scratch, walked)
+    bin_ = scratch.tallies.shape[0]
+    while bin_ > 1 and above < plan.k:
+        bin_ -= 1
+        above += scratch.tallies[bin_]
+    if above < plan.k:
+        return
+    scratch.floor = max(scratch.floor, (bin_ << _BIN) * unit * _BELOW + query.shift)
+    if plan.k > _FEW_WANTED:
+        return
+    while bin_ > 1 and above < wanted:
+        bin_ -= 1
+        above += scratch.tallies[bin_]
+    for block in range(segment.blocks):
+        enter_block(segment, ordered, scratch, block)
+        _walk(segment, codes, ordered, scratch, walked, unit)
+        waiting = _take_best(segment, plan, ordered, scratch, walked, bin_ << _BIN, unit)
+        _look_up(segment, strips, codes, ordered, scratch, walked, -_INFINITY, unit, waiting)
+        for i in range(min(waiting, most - count)):
+            scratch.scores[count] = scratch.waiting_sums[i]
+            count += 1
+    if count >= plan.k:
+        scratch.floor = max(
+            scratch.floor,
+            kth(scratch.scores, count, plan.k, scratch.spare, scratch.work) * _BELOW + query.shift,
+        )
 
 
 # --- a query -----------------------------------------------------------------------------------
@@ -516,21 +744,35 @@ def rank_by_strips(
     """
     unit: cython.double = _order(segment, strips, query, ordered, scratch)
     slack: cython.double = (query.length + 2) * unit
-    chosen: cython.Py_ssize_t = _walked_at_first(query, ordered, segment.blocks)
-    walked: cython.Py_ssize_t
+    chosen: cython.Py_ssize_t = _first_terms(ordered, query.walked // _AT_FIRST, segment.blocks)
+    walked: cython.Py_ssize_t = 0
     waiting: cython.Py_ssize_t
     waited: cython.Py_ssize_t
     block: cython.Py_ssize_t
     least: cython.double
+    group: cython.Py_ssize_t = 1
+    fewest: cython.Py_ssize_t = 0
+    first_block: cython.Py_ssize_t = segment.blocks
+    if segment.is_narrow:
+        _find_floor(segment, strips, segment.narrow, plan, query, ordered, scratch, unit)
+    else:
+        _find_floor(segment, strips, segment.wide, plan, query, ordered, scratch, unit)
+    start(scratch, scratch.floor)
     for block in range(segment.blocks - 1, -1, -1):
         enter_block(segment, ordered, scratch, block)
-        least = least_sum(scratch.floor, query.shift) - slack
-        walked = chosen if least >= scratch.loose[chosen] else query.length
+        if block < first_block:
+            least = least_sum(scratch.floor, query.shift) - slack
+            walked = chosen
+            while walked < query.length and scratch.loose[walked] > least * _LOOSE:
+                walked += 1
+            first_block = max(block + 1 - group, 0)
+            _sum_bounds(strips, scratch, first_block, block + 1 - first_block, walked, query.length)
+            group = min(2 * group, _GROUP)
+        scratch.block_bounds = (block - first_block) * strips.in_block
         if segment.is_narrow:
             _walk(segment, segment.narrow, ordered, scratch, walked, unit)
         else:
             _walk(segment, segment.wide, ordered, scratch, walked, unit)
-        _sum_bounds(strips, scratch, walked, query.length)
         waited = 0
         while scratch.base < scratch.in_block:
             scratch.end = min(scratch.base + scratch.width, scratch.in_block)
@@ -553,8 +795,10 @@ def rank_by_strips(
             if not has_room(scratch, slack):
                 return _give_up(scratch)
             scratch.base = scratch.end
-        if walked == chosen:
-            chosen = _next_walked(ordered, walked, block, waited)
+        if block == first_block:
+            chosen = _next_walked(ordered, walked, fewest, block, waited)
+            if chosen > walked:
+                fewest = walked + 1
     sift(scratch, scratch.floor - slack)
     score_collected(segment, query, scratch)
     sift(scratch, nextafter(scratch.floor, _INFINITY))

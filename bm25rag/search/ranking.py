@@ -43,7 +43,7 @@ SPARSE = 4
 # With 40, both took a twentieth more than with 100 where they gain little.
 COARSE = 80
 # With this many, and vectors, it looks at strips of documents whose bounds are high, and no others.
-STRIPS = 80
+STRIPS = 2000
 # If so many times fewer documents may be returned than there are, the kernel looks at these first.
 # Measured at 5,000 to a million passages: of 1 %, k = 10 and 100 then take a quarter to three
 # quarters of the time; from 4 to 7 % on, k = 10 takes longer.
