@@ -99,10 +99,10 @@ class Scratch:
     times ``scale``: at least k of them, ``tallied``, are in bin ``cut`` or above, if k are
     collected.
 
-    ``origins`` say where in a call's terms the distinct ones of a query are, and ``rows`` which rows
-    of strips a call's terms have, if any; ``own_rows``, ``multipliers``, ``shifts``, ``most`` and
-    ``loose`` are those of the terms of a query, and ``bounds`` what they can add in each strip of some
-    blocks, from ``block_bounds`` on in this one.
+    ``origins`` say where in a call's terms the distinct ones of a query are, and ``rows`` which
+    rows of strips a call's terms have, if any; ``own_rows``, ``multipliers``, ``shifts``, ``most``
+    and ``loose`` are those of the terms of a query, and ``bounds`` what they can add in each strip
+    of some blocks, from ``block_bounds`` on in this one.
     """
 
 

@@ -228,9 +228,7 @@ def search(segment: Segment, terms: Terms, queries, floors, plan, matches):
     ordered: Query = scratch.ordered
     strips: Strips = segment.strips
     if segment.has_strips and not prepared.filtered_first:
-        learn(
-            segment, terms, numbers, pointers[0], pointers[pointers.shape[0] - 1], scratch
-        )
+        learn(segment, terms, numbers, pointers[0], pointers[pointers.shape[0] - 1], scratch)
     with cython.nogil:
         for number in range(pointers.shape[0] - 1):
             resolve(

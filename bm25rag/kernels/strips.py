@@ -57,14 +57,17 @@ _ABOVE = cython.declare(cython.double, 1.0 + 1e-6)
 _LOOK_UP = cython.declare(cython.Py_ssize_t, 200)
 # So many times fewer postings than all are walked at first, and to find a floor.
 _AT_FIRST = cython.declare(cython.Py_ssize_t, 4)
-_FEW = cython.declare(cython.Py_ssize_t, 512)
+_FEW = cython.declare(cython.Py_ssize_t, 256)
 _FEWEST = cython.declare(cython.Py_ssize_t, 8192)
 # The share of what a sum must exceed that terms may add which are neither walked nor bounded.
 _LOOSE = cython.declare(cython.double, 0.1)
 # Up to so many wanted, half as many more are looked up for that.
 _FEW_WANTED = cython.declare(cython.Py_ssize_t, 32)
 # Postings of the next term that are fetched.
-_FETCHED = cython.declare(cython.Py_ssize_t, 256)
+_FETCHED = cython.declare(cython.Py_ssize_t, 512)
+# The bounds of a term are made if those made before it, in a call, are of so many times fewer
+# postings than all terms have.
+_LEARNED = cython.declare(cython.Py_ssize_t, 4)
 # Bounds are summed up for so many blocks at once, at most.
 _GROUP = cython.declare(cython.Py_ssize_t, 8)
 # The histogram of units has a bin for 2^6 of them.
@@ -86,24 +89,37 @@ def learn(
 ):
     """Have ``scratch`` know the rows of the terms from ``first`` to before ``last``, -1 for none.
 
-    What is asked for the first time gets a row.
+    Of those that are asked for the first time, some get one: as many as do not take much longer
+    than the search.
     """
     strips: Strips = segment.strips
     rows: cython.int[::1] = zeros(last, np.int32)
     known: dict = strips.rows
     number: cython.longlong
     start: cython.longlong
+    postings: cython.longlong
+    total: cython.longlong = 0
+    new: cython.longlong = 0
     i: cython.Py_ssize_t
+    for i in range(first, last):
+        number = numbers[i]
+        if number >= 0:
+            total += terms.starts[number, segment.blocks] - terms.starts[number, 0]
     for i in range(first, last):
         number = numbers[i]
         rows[i] = -1
         if number < 0:
             continue
         start = terms.starts[number, 0]
-        if terms.starts[number, segment.blocks] - start < strips.least:
+        postings = terms.starts[number, segment.blocks] - start
+        if postings < strips.least:
             continue
         row = known.get(start)
-        rows[i] = _new_row(segment, terms, number, start) if row is None else row
+        if row is None and new * _LEARNED <= total:
+            new += postings
+            row = _new_row(segment, terms, number, start)
+        if row is not None:
+            rows[i] = row
     scratch.rows = rows
     scratch.block_bounds = 0
     if scratch.bounds.shape[0] < _GROUP * strips.in_block:
@@ -140,32 +156,49 @@ def _fill(
     row: cython.Py_ssize_t,
 ) -> cython.void:
     """Write a term's bounds into a row of zeros, and where its postings are."""
+    # Locals, since what is written could be any field for all that a compiler knows.
+    shift: cython.Py_ssize_t = strips.shift
+    step_shift: cython.Py_ssize_t = strips.step_shift
+    places: cython.Py_ssize_t = strips.places_in_block
     most: cython.float = 0.0
+    largest: cython.float
+    weight: cython.float
     scale: cython.double
-    level: cython.double
     block: cython.Py_ssize_t
     posting: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
     strip: cython.Py_ssize_t
+    current: cython.Py_ssize_t
     place: cython.Py_ssize_t
-    last_place: cython.Py_ssize_t
     for posting in range(starts[term, 0], starts[term, segment.blocks]):
-        most = max(most, segment.weights[codes[posting]])
+        weight = segment.weights[codes[posting]]
+        most = weight if weight > most else most
     scale = _LEVELS / most if most > 0.0 else 0.0
     strips.most[row] = most
     for block in range(segment.blocks):
-        place = block * strips.places_in_block
-        last_place = place + strips.places_in_block
-        for posting in range(starts[term, block], starts[term, block + 1]):
-            strip = segment.documents[posting] >> strips.shift
-            while place <= block * strips.places_in_block + (strip >> strips.step_shift):
-                strips.places[row, place] = posting - starts[term, block]
+        start = starts[term, block]
+        stop = starts[term, block + 1]
+        current = -1
+        place = 0
+        largest = 0.0
+        for posting in range(start, stop):
+            strip = segment.documents[posting] >> shift
+            weight = segment.weights[codes[posting]]
+            if strip == current:
+                largest = weight if weight > largest else largest
+                continue
+            if current >= 0:
+                strips.levels[row, block * strips.in_block + current] = _level(largest * scale)
+            while place <= strip >> step_shift:
+                strips.places[row, block * places + place] = posting - start
                 place += 1
-            strip += block * strips.in_block
-            level = segment.weights[codes[posting]] * scale
-            if level > strips.levels[row, strip]:
-                strips.levels[row, strip] = _level(level)
-        while place < last_place:
-            strips.places[row, place] = starts[term, block + 1] - starts[term, block]
+            current = strip
+            largest = weight
+        if current >= 0:
+            strips.levels[row, block * strips.in_block + current] = _level(largest * scale)
+        while place < places:
+            strips.places[row, block * places + place] = stop - start
             place += 1
 
 
@@ -251,7 +284,9 @@ def _set_multiplier(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _postings(ordered: Query, walked: cython.Py_ssize_t, block: cython.Py_ssize_t) -> cython.Py_ssize_t:
+def _postings(
+    ordered: Query, walked: cython.Py_ssize_t, block: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
     """Return how many postings the first terms have in a block."""
     total: cython.Py_ssize_t = 0
     term: cython.Py_ssize_t
@@ -493,9 +528,7 @@ def _drain(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _keep_allowed(
-    plan: Plan, scratch: Scratch, waiting: cython.Py_ssize_t
-) -> cython.Py_ssize_t:
+def _keep_allowed(plan: Plan, scratch: Scratch, waiting: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """Drop documents that may not be returned; return how many still wait."""
     first: cython.Py_ssize_t = scratch.first + scratch.base
     kept: cython.Py_ssize_t = 0

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 # Keeps some of the postings of consecutive terms, which are as ``Postings.between`` returns them.
 Keep: TypeAlias = Callable[[Int64, UInt32, Unsigned], tuple[Int64, UInt32, Unsigned]]
 
-# The documents of a strip; of how many strips it is kept where postings begin; and how many times
-# more postings there must be.
-STRIP, STRIP_STEP, LEAST_STRIPS = 32, 16, 1 << 12
+# The documents of a strip; of how many strips it is kept where postings begin; and from how many
+# documents on a segment has any: at 200,000, walking all postings takes less time.
+STRIP, STRIP_STEP, LEAST_DOCUMENTS = 64, 8, 1 << 19
 
 # What the names of arrays of vectors begin with in a file.
 VECTORS = "vectors."
@@ -113,7 +113,12 @@ class Postings:
     def strips(self) -> StripBounds | None:
         """Bounds of the weights of vectors; ``None`` of texts, and where walking takes no time."""
         size, postings = len(self.lengths), len(self.documents)
-        if self.bounds is None or postings < LEAST_STRIPS * STRIP or self.bounds[0] <= 0:
+        if (
+            self.bounds is None
+            or self.bounds[0] <= 0
+            or not LEAST_DOCUMENTS <= size
+            or not postings
+        ):
             return None
         return StripBounds(size, self.doc_blocks.size, postings, STRIP, STRIP_STEP)
 

@@ -34,7 +34,7 @@ SMALL = {
     "bm25rag.search.ranking.STRIPS": 0,  # vectors are searched by strips wherever they may be
     "bm25rag.segments.postings.STRIP": 2,
     "bm25rag.segments.postings.STRIP_STEP": 2,
-    "bm25rag.segments.postings.LEAST_STRIPS": 0,
+    "bm25rag.segments.postings.LEAST_DOCUMENTS": 0,
     "bm25rag.kernels.records._ROW": 1000,  # every term has a row of bounds
     "bm25rag.kernels.records._POSTING_BYTES": 1000,
     "bm25rag.search.ranking._QUERIES_PER_THREAD": 1,  # two queries are enough for two threads

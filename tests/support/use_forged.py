@@ -41,7 +41,7 @@ SMALL = {
     "bm25rag.search.ranking.STRIPS": 0,
     "bm25rag.segments.postings.STRIP": 2,
     "bm25rag.segments.postings.STRIP_STEP": 2,
-    "bm25rag.segments.postings.LEAST_STRIPS": 0,
+    "bm25rag.segments.postings.LEAST_DOCUMENTS": 0,
     "bm25rag.kernels.records._ROW": 1000,
     "bm25rag.kernels.records._POSTING_BYTES": 1000,
 }
