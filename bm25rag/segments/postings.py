@@ -113,12 +113,7 @@ class Postings:
     def strips(self) -> StripBounds | None:
         """Bounds of the weights of vectors; ``None`` of texts, and where walking takes no time."""
         size, postings = len(self.lengths), len(self.documents)
-        if (
-            self.bounds is None
-            or self.bounds[0] <= 0
-            or not LEAST_DOCUMENTS <= size
-            or not postings
-        ):
+        if self.bounds is None or self.bounds[0] <= 0 or size < LEAST_DOCUMENTS or not postings:
             return None
         return StripBounds(size, self.doc_blocks.size, postings, STRIP, STRIP_STEP)
 

@@ -175,7 +175,8 @@ def test_bounds_are_at_least_the_weights_and_places_where_postings_begin() -> No
         pytest.skip("NumPy makes no bounds")
     vectors = draw(np.random.default_rng(3), any_float, _SIZE, 9)
     index = indexed(vectors)
-    index.vectors.search({str(term): 1.0 for term in range(_TERMS)})
+    for _ in range(_TERMS):  # a search makes few bounds, so that it does not take much longer
+        index.vectors.search({str(term): 1.0 for term in range(_TERMS)})
     (bounds,) = bounds_of(index)
     assert bounds is not None
     postings = index.vectors._snapshot.views[0].segment.postings
