@@ -1,11 +1,10 @@
 """Random sparse vectors of passages on topics, of the shape of SPLADE's.
 
-A passage has 106 entries on average (SPLADE's have 119 on MS MARCO, and questions 43; see Bruch et
-al., "Efficient Inverted Indexes for Approximate Retrieval over Learned Sparse Representations",
-2024, section 3), of 30,522 terms, BERT's vocabulary. The largest 42 % of a passage's entries hold
-77 % of its weight, and the largest 25 % of a question's 64 %; there, 50 of 119 and 10 of 43 hold 75 %
-of it. A question and a passage have 1.3 terms in common on average, which is what the SPLADE papers
-call FLOPS, and lower by 1 to 3 for trained models.
+A passage has 106 entries on average of 30,522 terms, BERT's vocabulary, and a question 30. Few
+entries hold most of the weight, as in learned vectors ("concentration of importance": Bruch et al.,
+"Efficient Inverted Indexes for Approximate Retrieval over Learned Sparse Representations", 2024):
+the largest 42 % of a passage's hold 77 %, and the largest 25 % of a question's 64 %. A question and
+a passage have 1.2 terms in common on average, what the papers on SPLADE call FLOPS.
 
 Each topic has 30 passages, in three runs of ten somewhere in the collection: its forty terms have
 a strength each, with which a passage has them or lacks them. A topic belongs to one of 2,000
