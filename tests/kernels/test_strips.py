@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bm25rag import BM25Index
 from bm25rag.kernels import backend
-from bm25rag.kernels.records import StripBounds
+from bm25rag.kernels.records import SegmentArrays, StripBounds
 from support.environment import INTERPRETED
 
 Vectors: TypeAlias = list[dict[str, float]]
@@ -33,7 +33,7 @@ CONSTANTS = {
 
 @pytest.fixture(scope="module", autouse=True)
 def small() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch, backend.use(backend.available()[0]):
+    with pytest.MonkeyPatch.context() as patch, backend.use(backend.chosen()):
         for name, value in CONSTANTS.items():
             patch.setattr(name, value)
         yield
@@ -222,6 +222,19 @@ def test_vectors_with_negative_weights_and_texts_have_no_bounds() -> None:
     index = indexed(draw(np.random.default_rng(1), signed, _SIZE, 9))
     assert bounds_of(index) == [None]
     assert index._snapshot.views[0].segment.postings.strips is None
+
+
+def test_bounds_that_do_not_fit_the_postings_are_refused() -> None:
+    documents, codes = np.array([0, 1], np.uint16), np.zeros(2, np.uint16)
+    arrays = documents, codes, np.ones(1, np.float32)
+    SegmentArrays(*arrays, 2, 65_536, None, StripBounds(2, 65_536, 2, 32, 8))
+    for size, block_size, postings in ((3, 65_536, 2), (2, 128, 2), (2, 65_536, 3)):
+        strips = StripBounds(size, block_size, postings, 32, 8)
+        with pytest.raises(ValueError, match="strips of other postings"):
+            SegmentArrays(*arrays, 2, 65_536, None, strips)
+    for width, step in ((0, 1), (3, 1), (128, 1), (32, 0), (32, 6)):
+        with pytest.raises(ValueError, match="wrong widths of strips"):
+            StripBounds(2, 65_536, 2, width, step)
 
 
 positive = st.floats(2.0**-99, 2.0**99) | st.sampled_from([0.5, 1.0, 1.5])
