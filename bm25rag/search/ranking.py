@@ -43,8 +43,8 @@ SPARSE = 4
 # With 40, both took a twentieth more than with 100 where they gain little.
 COARSE = 80
 # With this many, and vectors, it walks few terms, and bounds the others by strips of documents.
-# Measured at 1 M and 8.8 M vectors: k = 10 then takes two thirds and half of the time, k = 100 at
-# 1 M longer.
+# Measured at 8.8 million vectors: k = 1 and 10 then take half of the time, k = 100 two thirds; at a
+# million, k = 100 takes longer.
 STRIPS = 2000
 # If so many times fewer documents may be returned than there are, the kernel looks at these first.
 # Measured at 5,000 to a million passages: of 1 %, k = 10 and 100 then take a quarter to three
