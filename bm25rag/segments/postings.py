@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 Keep: TypeAlias = Callable[[Int64, UInt32, Unsigned], tuple[Int64, UInt32, Unsigned]]
 
 # The documents of a strip; of how many strips it is kept where postings begin; and from how many
-# documents on a segment has any: at a million, they hardly take less time than to walk all postings,
-# and at 8.8 million half.
+# documents on a segment has any: at a million they hardly take less time than a walk of all
+# postings, at 8.8 million half.
 STRIP, STRIP_STEP, LEAST_DOCUMENTS = 64, 8, 1 << 21
 
 # What the names of arrays of vectors begin with in a file.
