@@ -50,9 +50,9 @@ class BatchResult:
 
     def ids(self) -> list[list[str]]:
         """Return the ids of the matches of each query."""
-        # Of a thousand hits, most are other queries' too, and to look up an id takes a microsecond.
-        distinct = np.unique(self.rows).tolist()
-        id_of = {row: self._snapshot.id_at(row) for row in distinct if row >= 0}
+        # Most of a thousand hits are other queries' too.
+        distinct = np.unique(self.rows[self.rows >= 0])
+        id_of = dict(zip(distinct.tolist(), self._snapshot.ids_at(distinct), strict=True))
         used = zip(self.rows.tolist(), self.counts.tolist(), strict=True)
         return [[id_of[row] for row in rows[:count]] for rows, count in used]
 

@@ -16,6 +16,7 @@ from support.inspected import (
     VIEWS,
     Inspected,
     address,
+    asking_for,
     inspecting,
     save_hostile,
     save_kind,
@@ -84,15 +85,7 @@ def test_no_script_of_a_document_runs_and_no_policy_is_broken(
     inspected = start(tmp_path / "hostile", qrels=tmp_path / "judged.tsv")
     page = opened()
     for own in HOSTILE:
-        given = {
-            "q": f"evil {own}",
-            "id": own,
-            "t": own,
-            "text": own,
-            "prefix": own[:1],
-            "size": 50,
-        }
-        page.goto(inspected.base + address(view, **given))
+        page.goto(inspected.base + address(view, **asking_for(own)))
         page.locator("header nav a[aria-current], main").first.wait_for()
         assert page.title() != "owned"
         assert page.locator("main script, main img, main style").count() == 0

@@ -22,6 +22,7 @@ from support.inspected import (
     Elements,
     Inspected,
     address,
+    asking_for,
     save_hostile,
     save_kind,
     small,
@@ -41,15 +42,7 @@ def test_nothing_of_a_document_becomes_an_element_or_an_attribute(
     view: str, hostile: Inspected
 ) -> None:
     for own in HOSTILE:
-        given = {
-            "q": f"evil {own}",
-            "id": own,
-            "t": own,
-            "text": own,
-            "prefix": own[:1],
-            "size": 50,
-        }
-        page = Elements(hostile.page(view, **given))
+        page = Elements(hostile.page(view, **asking_for(own)))
         assert page.all("script") == [{"src": "/static/inspector.js", "defer": ""}]
         assert [one["src"] for one in page.all("img")] == ["/static/logo.svg"]
         for tag, attributes in page.found:

@@ -30,6 +30,18 @@ VIEWS = [
 ]
 
 
+def asking_for(text: str) -> dict[str, Any]:
+    """Return the arguments of any view that hold a text wherever one may be."""
+    return {
+        "q": f"evil {text}",
+        "id": text,
+        "t": text,
+        "text": text,
+        "prefix": text[:1],
+        "size": 50,
+    }
+
+
 class Answer(NamedTuple):
     status: int
     headers: dict[str, str]
