@@ -9,11 +9,11 @@ characters. ``docs/languages.md`` says what is done in which language.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
-from bm25rag.analysis.languages import LANGUAGES, Language, find_language, load_stopwords
+from bm25rag.analysis.languages import CODE, LANGUAGES, Language, find_language, load_stopwords
 from bm25rag.analysis.settings import (
     MOST_FURTHER,
     OPTIONAL,
@@ -53,6 +53,8 @@ _How: TypeAlias = tuple[
 # Words of queries whose terms are remembered, in some 12 MB. Four thousand passages have 33,000:
 # with room for 10,000 their analysis took a half longer.
 _MOST_WORDS = 1 << 16
+# One word in so many is worth being looked for by its place.
+_SOME = 4
 
 
 class Analyzer:
@@ -62,7 +64,8 @@ class Analyzer:
     ----------
     language
         A name or ISO code (``"english"``, ``"de"``), which decides what ``"auto"`` means
-        below; ``None`` for no stop words, no stemmer and no folding of accents.
+        below; ``None`` for no stop words, no stemmer and no folding of accents; ``"code"`` for
+        source code: the same, with ``identifiers``.
     token_pattern
         ``"auto"``: words as people write them. Words of one character stay, and so do
         "C++", "C#", "3.5" and "U.S."; contractions leave no stray letters; combining marks
@@ -98,8 +101,8 @@ class Analyzer:
         Whether to cut runs of Thai, Lao, Khmer and Burmese into overlapping pairs of clusters
         (letters with their marks); in documents, clusters are terms, too. ``"auto"``: as ``cjk``.
     identifiers
-        Whether to index the parts of "camelCase", "snake_case" and "3.11.4" beside the whole;
-        only with ``token_pattern="auto"``.
+        Whether to index the parts of "camelCase", "snake_case", "sha256" and "3.11.4" beside the
+        whole; only with ``token_pattern="auto"``. ``"auto"``: for ``"code"``.
     ngrams
         Of how many characters, 2 to 10, the overlapping runs are into which words are cut, with a
         space at either end: of 4, "cats" becomes " cat", "cats" and "ats ". There are then neither
@@ -147,7 +150,7 @@ class Analyzer:
         cjk: bool | str = "auto",
         cjk_characters: bool | str = "auto",
         southeast_asian: bool | str = "auto",
-        identifiers: bool = False,
+        identifiers: bool | str = "auto",
         ngrams: int | None = None,
         tokenizer: Tokenizer | None = None,
         also: Iterable[tuple[Analyzer, float]] = (),
@@ -172,7 +175,8 @@ class Analyzer:
         auto = self.token_pattern == "auto" and tokenizer is None
         self.normalize = None if normalize is None else check_form(normalize)
         self.lowercase: bool = check_flag("lowercase", lowercase)
-        self.identifiers: bool = check_flag("identifiers", identifiers)
+        is_code = auto and profile is CODE and self.ngrams is None
+        self.identifiers: bool = check_switch("identifiers", identifiers, is_code)
         if self.identifiers and not auto:
             raise ValueError("identifiers=True needs token_pattern='auto', which finds them")
         folds = auto and profile is not None and profile.kept_letters is not None
@@ -215,6 +219,7 @@ class Analyzer:
         self._question_terms = _WordTerms(self, question=True)
         self._wanted_terms = _WordTerms(self, question=True, wanted=True)
         self._whole_words = _WordTerms(self, question=False, whole=True)
+        self._all_terms = _WordTerms(self, question=False, keeps_all=True)
         # Those that no search uses now; see ``word_scanner``.
         self.word_scanners: list[Any] = []
 
@@ -277,6 +282,9 @@ class Analyzer:
     def terms(self, text: str) -> list[str]:
         """Return the terms of a document, in order, repeats included.
 
+        Behind those of its words come those of what is also one word, as "e-mail" is. A text of
+        nothing but stop words keeps them.
+
         Parameters
         ----------
         text
@@ -290,13 +298,29 @@ class Analyzer:
         words = self.find_words(text)
         if self.tokenizer is not None:
             return words
-        return self._document_terms.of(words)
+        words += self.joined_words(text)
+        return self._document_terms.of(words) or (self._all_terms.of(words) if words else words)
+
+    def joined_words(self, text: str, question: bool = False) -> list[str]:
+        """Return what is also one word in a text, as "e-mail" is.
+
+        Parameters
+        ----------
+        text
+            Any string.
+        question
+            Whether it is a question, in which "type 2" is one word, too.
+        """
+        if not self.joins_words:
+            return []
+        return self._find_otherwise(text) if question else self.splitter.joined_words(text)
 
     def query_terms(self, text: str) -> list[str]:
         """Return the terms of a question, in order, repeats included.
 
         They are the terms of a document without ``query_stopwords``, unless no other term is
-        left, and without characters and clusters that their bigrams make unnecessary.
+        left, and without characters and clusters that their bigrams make unnecessary; with those
+        of what may be written in one word ("type 2") or in two ("covid19").
 
         Parameters
         ----------
@@ -311,13 +335,42 @@ class Analyzer:
         if self._auto and type(text) is str and text.isascii():
             folded = self.splitter.fold(text)
             if folded.isascii():  # a Turkish one need not be
-                terms = self._wanted_terms.of_text(folded)
+                otherwise = self._otherwise if self.joins_words else None
+                terms = self._wanted_terms.of_text(folded, otherwise)
                 if terms is not None:
-                    return terms or self._question_terms.of_text(folded) or []
+                    terms = terms or self._question_terms.of_text(folded, otherwise)
+                    return terms or self._all_terms.of_text(folded, otherwise) or []
         words = self.find_words(text, question=True)
         if self.tokenizer is not None:
             return words
-        return self._wanted_terms.of(words) or self._question_terms.of(words)
+        terms = self._wanted_terms.of(words) or self._question_terms.of(words)
+        terms = terms or (self._all_terms.of(words) if words else words)
+        return terms + self._otherwise(text) if terms and self.joins_words else terms
+
+    def _otherwise(self, text: str) -> list[str]:
+        """Return the terms of what is also one word in a question, as "e-mail" and "type 2" are."""
+        words = self._find_otherwise(text)
+        return self._document_terms.of(words) if words else words
+
+    def _find_otherwise(self, text: str) -> list[str]:
+        splitter, words = self.splitter, None
+        if splitter.keeps_ascii:
+            lowercase = splitter.lowercase
+            words = backend.current().find_otherwise(text, lowercase, self._unwanted)
+        return splitter.find_otherwise(text, self._unwanted) if words is None else words
+
+    def _written_otherwise(self, texts: Sequence[str]) -> Iterable[int]:
+        """Return which of some questions may have what is also one word."""
+        if not self.joins_words:
+            return ()
+        if not self.splitter.keeps_ascii:
+            return range(len(texts))
+        how = self.splitter.lowercase, self._unwanted
+        return backend.current().find_otherwise_each(texts, *how)
+
+    @lazy_property
+    def _unwanted(self) -> frozenset[str]:
+        return self.stopwords | self.query_stopwords
 
     def query_terms_of_each(self, texts: Sequence[str]) -> list[list[str]]:
         """Return what ``query_terms`` returns for each of some questions, in less time.
@@ -334,6 +387,9 @@ class Analyzer:
                 terms += [self.query_terms(text) for text in some]
             else:
                 wanted = self._wanted_terms.of_each(*scanned)
+                for number in self._written_otherwise(some):
+                    if wanted[number]:
+                        wanted[number] += self._otherwise(some[number])
                 pairs = zip(some, wanted, strict=True)
                 terms += [own or self.query_terms(text) for text, own in pairs]
         return terms
@@ -381,6 +437,11 @@ class Analyzer:
         return self.splitter.split_words(self.find_words(text))[0]
 
     @property
+    def joins_words(self) -> bool:
+        """Whether what is also one word, as "e-mail" is, has a term."""
+        return self.tokenizer is None and self.splitter.joins_words
+
+    @property
     def keeps_words(self) -> bool:
         """Whether every word that ``find_words`` returns is a term as it is."""
         return self.splitter.keeps_words and self.stemmer is None and not self.stopwords
@@ -408,8 +469,8 @@ class Analyzer:
 
     def analyze_words(
         self, words: list[str], question: bool = False, odd: Sequence[int] | None = None
-    ) -> tuple[list[str | None], dict[int, int]]:
-        """Return the terms of words, ``None`` for a stop word.
+    ) -> tuple[list[str], dict[int, int], list[int]]:
+        """Return the terms of words, those of stop words, too.
 
         Parameters
         ----------
@@ -418,7 +479,8 @@ class Analyzer:
         question
             Whether they are the words of a question.
         odd
-            The indexes of words that are not only ASCII letters and digits, if known.
+            The indexes of words that are not only ASCII letters and digits, if known; the
+            others are no stop words, then.
 
         Returns
         -------
@@ -426,14 +488,20 @@ class Analyzer:
             The terms.
         counts
             The number of terms of each word that has none or several, by its index.
+        stopped
+            The indexes of terms that are of stop words.
         """
         tokens, counts = self.splitter.split_words(words, question, odd)
-        stopped = self.stopwords.intersection(tokens)
-        terms: list[str | None] = [*self.stems(tokens)]
-        if stopped:
-            for index in [n for n, token in enumerate(tokens) if token in stopped]:
-                terms[index] = None
-        return terms, counts
+        stopwords, places = self.stopwords, range(len(tokens))
+        if odd is not None and _SOME * len(odd) < len(words):  # most words need not be looked up
+            return (
+                self.stems(tokens),
+                counts,
+                [n for n in _places(odd, counts) if tokens[n] in stopwords],
+            )
+        found = stopwords.intersection(tokens)
+        stopped = [n for n in places if tokens[n] in found] if found else []
+        return self.stems(tokens), counts, stopped
 
     def stems(self, words: list[str]) -> list[str]:
         """Return the stems of words; the words themselves if there is no stemmer.
@@ -588,21 +656,29 @@ class _WordTerms:
         Whether to leave ``query_stopwords`` out.
     whole
         Whether to keep stop words, and to join the terms of a word by NUL.
+    keeps_all
+        Whether to keep stop words.
     """
 
     def __init__(
-        self, analyzer: Analyzer, question: bool, wanted: bool = False, whole: bool = False
+        self,
+        analyzer: Analyzer,
+        question: bool,
+        wanted: bool = False,
+        whole: bool = False,
+        keeps_all: bool = False,
     ) -> None:
         self._analyzer = analyzer
         self._question = question
         self._wanted = wanted
         self._whole = whole
+        self._keeps_all = keeps_all or whole
         self._known: dict[str, tuple[str, ...]] = {}
 
     @lazy_property
     def _unwanted(self) -> frozenset[str]:
         """The tokens that have no term."""
-        if self._whole:
+        if self._keeps_all:
             return frozenset()
         stopwords = self._analyzer.stopwords
         return stopwords | self._analyzer.query_stopwords if self._wanted else stopwords
@@ -621,9 +697,11 @@ class _WordTerms:
             self._known.clear()
         return terms
 
-    def of_text(self, text: str) -> list[str] | None:
+    def of_text(
+        self, text: str, otherwise: Callable[[str], list[str]] | None = None
+    ) -> list[str] | None:
         """Return the terms of an ASCII text, folded; ``None`` if the backend finds no words."""
-        terms = backend.current().analyze_text(text, *self._how)
+        terms = backend.current().analyze_text(text, *self._how, otherwise)
         if len(self._known) > _MOST_WORDS:
             self._known.clear()
         return terms
@@ -656,6 +734,15 @@ class _WordTerms:
         else:
             self._known.update({one: found[one] for one in words if len(one) <= LONGEST_WORD})
         return found
+
+
+def _places(words: Sequence[int], counts: Mapping[int, int]) -> Iterator[int]:
+    """Yield where the tokens of some words are among those of all."""
+    more = 0
+    for index in words:
+        count = counts.get(index, 1)
+        yield from range(index + more, index + more + count)
+        more += count - 1
 
 
 def _gathered(terms: list[tuple[str, ...]], sizes: list[int]) -> list[tuple[str, ...]]:

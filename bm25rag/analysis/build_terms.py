@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import count
-from typing import cast
 
 import numpy as np
 
@@ -48,13 +47,19 @@ class BuildTerms(ABC):
     def column(self) -> Column:
         """Return the terms, in the order of their numbers."""
 
-    def number_kept(self, terms: list[str | None]) -> UInt32:
-        """Return the same for terms of which some are stop words: ``None``, and ``STOPPED``."""
-        if None not in terms:
-            return self.number(cast("list[str]", terms))
-        kept = [term for term in terms if term is not None]
+    def number_kept(self, terms: list[str], stopped: list[int]) -> UInt32:
+        """Return the same for terms of which some, in order, are of stop words: ``STOPPED``."""
+        if not stopped:
+            return self.number(terms)
+        kept, start = list[str](), 0
+        for place in stopped:
+            kept += terms[start:place]
+            start = place + 1
+        kept += terms[start:]
+        is_kept = np.ones(len(terms), np.bool_)
+        is_kept[stopped] = False
         numbers = np.full(len(terms), STOPPED, np.uint32)
-        numbers[[term is not None for term in terms]] = self.number(kept)
+        numbers[is_kept] = self.number(kept)
         return numbers
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
 from itertools import chain, repeat
@@ -19,7 +20,7 @@ from bm25rag.columns.column import Column, StringBatch, byte_positions, join, jo
 from bm25rag.common.arrays import Int64, UInt32, as_index
 from bm25rag.common.gil import others_read, releasing_gil
 from bm25rag.common.strings import SEPARATOR, TermList, join_terms, utf8
-from bm25rag.kernels.scanner_interface import SEVERAL, STOPPED, Scanned
+from bm25rag.kernels.scanner_interface import BEYOND, SEVERAL, STOPPED, Scanned, Texts
 
 # How many words are stemmed between pauses, and characters of joined terms numbered at a time.
 _STEMMED = 256
@@ -99,7 +100,8 @@ class Encoder:
             How many tokens each text has, uint32.
         """
         if read.scanned is not None and self._scanner is not None:
-            return self._scanner.number(read.scanned)
+            tokens, counts = self._scanner.number(read.scanned)
+            return self._with_stopwords(read, read.scanned.counts, tokens, counts)
         words = iter(self._analyzed(read.texts))
         batch = _Batch(self._terms)
         for text in read.texts:
@@ -108,9 +110,27 @@ class Encoder:
             elif self._analyzer.tokenizer is not None:
                 batch.add(_tokens(self._analyzer.tokenizer, text))
             else:
-                numbers = map(self._of_word.__getitem__, next(words))
-                batch.add_numbers([*chain.from_iterable(numbers)])
+                numbers = [*chain.from_iterable(map(self._of_word.__getitem__, next(words)))]
+                if numbers and set(numbers) == {STOPPED}:
+                    numbers = self._terms.number(self._analyzer.terms(text)).tolist()
+                batch.add_numbers(numbers)
         return batch.finish()
+
+    def _with_stopwords(
+        self, read: Read, words: UInt32, tokens: UInt32, counts: UInt32
+    ) -> tuple[UInt32, UInt32]:
+        """Add the terms of texts of nothing but stop words, which they keep."""
+        if not self._analyzer.stopwords:
+            return tokens, counts
+        bare = np.flatnonzero((counts == 0) & (words > 0))
+        if not len(bare):
+            return tokens, counts
+        texts = map(str, (read.texts[index] for index in bare.tolist()))
+        found = [self._terms.number(self._analyzer.terms(text)) for text in texts]
+        sizes = [len(one) for one in found]
+        places = np.repeat(np.cumsum(counts, dtype=np.int64)[bare], sizes)
+        counts[bare] = sizes
+        return np.insert(tokens, places, np.concatenate(found)), counts
 
     def _made_scanner(self) -> _Scanner | None:
         known = self._analyzer.tokenizer is None and self._analyzer.splitter.least > 0
@@ -123,7 +143,10 @@ class Encoder:
         if self._analyzer.tokenizer is not None:
             return []
         plain = [text for text in texts if isinstance(text, str)]
-        words = [self._analyzer.find_words(text) for text in releasing_gil(plain)]
+        words = [
+            self._analyzer.find_words(text) + self._analyzer.joined_words(text)
+            for text in releasing_gil(plain)
+        ]
         distinct = dict.fromkeys(chain.from_iterable(words))
         new = [word for word in distinct if word not in self._of_word]
         numbers, sizes = _analyze(self._analyzer, self._terms, new, None)
@@ -151,7 +174,7 @@ def _analyze(
     analyzer: Analyzer, terms: BuildTerms, words: list[str], odd: Int64 | None
 ) -> tuple[UInt32, Int64]:
     """Return the numbers of the terms of words, and how many each has."""
-    found: list[str | None] = []
+    found, stopped = list[str](), list[int]()
     sizes = np.ones(len(words), np.int64)
     # Fewer at a time cost more, so they are only where other threads wait for the GIL.
     step = _STEMMED if others_read() else max(len(words), 1)
@@ -160,11 +183,12 @@ def _analyze(
         if odd is not None:
             begin, end = np.searchsorted(odd, (first, first + step))
             own = (odd[begin:end] - first).tolist()
-        analyzed, several = analyzer.analyze_words(words[first : first + step], odd=own)
+        analyzed, several, without = analyzer.analyze_words(words[first : first + step], odd=own)
+        stopped += [len(found) + place for place in without]
         found += analyzed
         for number, size in several.items():
             sizes[first + number] = size
-    return terms.number_kept(found), sizes
+    return terms.number_kept(found, stopped), sizes
 
 
 class _Batch:
@@ -212,7 +236,7 @@ class _Scanner:
         self._analyzer = analyzer
         self._terms = terms
         self._scanner = scanner = terms.scanner
-        self._texts = TextScanner(scanner, analyzer.splitter)
+        self._texts = TextScanner(scanner, analyzer.splitter, analyzer.joins_words)
         self._words = scanner.new_words(1 << 10)
         self._analyzed = 0  # bytes of the pool whose words have been analysed
         self._keeps = analyzer.keeps_words
@@ -221,6 +245,18 @@ class _Scanner:
         self._plain = _Growing(np.uint32)
         self._numbers, self._starts = _Growing(np.uint32), _Growing(np.int64)
         self._starts.extend(np.zeros(1, np.int64))
+        self._knows_stopwords = not analyzer.splitter.splits_all
+        if self._knows_stopwords:
+            self._add_stopwords(analyzer.stopwords)
+
+    def _add_stopwords(self, stopwords: AbstractSet[str]) -> None:
+        """Know stop words of ASCII letters and digits: other words are not looked up in them."""
+        plain = [f"{word}\n" for word in sorted(stopwords) if word.isascii() and word.isalnum()]
+        data = np.frombuffer("".join(plain).encode(), np.uint8)
+        texts = Texts(np.append(data, np.zeros(BEYOND, np.uint8)), np.flatnonzero(data == _END))
+        self._words, _ = self._scanner.add_strings(texts, self._words)
+        self._plain.extend(np.full(len(plain), STOPPED, np.uint32))
+        self._analyzed = int(self._words.used[1])
 
     def read(self, texts: Sequence[Any], stored: bool) -> Read:
         """Find the words of texts; any thread may call this."""
@@ -252,7 +288,8 @@ class _Scanner:
         new = pool.tobytes().decode("utf-8", "surrogatepass").split("\n")[:-1]
         is_odd = np.zeros(len(new), np.bool_)
         is_odd[np.searchsorted(np.flatnonzero(pool == _END), np.flatnonzero(_ODD[pool]))] = True
-        numbers, sizes = _analyze(self._analyzer, self._terms, new, np.flatnonzero(is_odd))
+        odd = np.flatnonzero(is_odd) if self._knows_stopwords else None
+        numbers, sizes = _analyze(self._analyzer, self._terms, new, odd)
         is_plain = sizes == 1
         of_plain = np.repeat(is_plain, as_index(sizes))
         several = sizes[~is_plain]

@@ -32,6 +32,7 @@ from bm25rag.kernels.fold_bits import (
     SINGLE,
     SIZE,
     STOP,
+    SYMBOL,
     WORD,
 )
 from bm25rag.kernels.scanner_interface import CODE_POINTS, PAGE, FoldArrays
@@ -47,6 +48,7 @@ _ALIKE = range(0x4E, 0x9F), range(0xAC, 0xD7)
 _CAPITAL_SIGMA = 0x3A3  # its lower case depends on where it stands
 _DOT_ABOVE = 0x307  # turns I into i in Turkish
 _SOUND_MARKS = (0x3099, 0x309A)
+_LINKS = tuple(map(ord, "-&."))
 
 
 class FoldTable:
@@ -93,8 +95,10 @@ class FoldTable:
             found = _which(scripts.WIDTH_FORMS, characters)
             usual = [ord(scripts.fold_widths(chr(point))) for point in points[found].tolist()]
             # A sound mark is combined with the kana before it.
-            sounds = np.isin(usual, _SOUND_MARKS) * np.uint64(1 << PECULIAR)
-            entries[found] = _entries(np.array(usual, np.int64), rules) | sounds
+            # Links of words are looked for in ASCII alone.
+            alone = [*_SOUND_MARKS, *(_LINKS if rules.auto else ())]
+            whole = np.isin(usual, alone) * np.uint64(1 << PECULIAR)
+            entries[found] = _entries(np.array(usual, np.int64), rules) | whole
         return entries
 
 
@@ -142,6 +146,7 @@ def _lower(points: Int64, rules: FoldRules) -> tuple[Int64, Bool]:
     if rules.auto:
         _mark(peculiar, True, scripts.JOINER, characters)
         _mark(peculiar, True, scripts.IGNORED, characters)
+        _mark(peculiar, True, scripts.HYPHENS, characters)
     if rules.normalize is not None:
         safe = scripts.NOT_SURELY_NFC if rules.normalize == "NFC" else scripts.NOT_ASCII
         _mark(peculiar, True, safe, characters)
@@ -167,6 +172,7 @@ def _roles(characters: str, rules: FoldRules) -> UInt64:
     kinds = np.full(len(characters), OTHER, np.uint8)
     _mark(kinds, WORD, rules.word, characters)
     if rules.auto:
+        _mark(kinds, SYMBOL, scripts.EMOJI, characters)
         kinds[[unicodedata.category(character)[0] == "M" for character in characters]] = MARK
     if rules.southeast_asian:
         _mark(kinds, CLUSTER, scripts.SOUTHEAST_ASIAN, characters)

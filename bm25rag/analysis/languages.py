@@ -130,6 +130,9 @@ LANGUAGES: tuple[Language, ...] = (
     _stemmer("yiddish", "yi", "yid", "ydd"),
 )
 
+# Source code: nothing is dropped or stemmed, and identifiers are found by their parts, too.
+CODE = Language("code", (), None, None)
+
 STOPWORD_LISTS: tuple[str, ...] = tuple(
     sorted({"english_long"} | {each.stopwords for each in LANGUAGES if each.stopwords})
 )
@@ -138,7 +141,7 @@ _BY_KEY = MappingProxyType({key: each for each in LANGUAGES for key in (each.nam
 
 
 def find_language(name: str) -> Language:
-    """Find a language by its English name or ISO 639 code.
+    """Find a language by its English name or ISO 639 code, or `CODE` by "code".
 
     Neither case matters, nor what follows a code after "-" or "_":
     "German", "de", "deu", "ger" and "de-AT" are the same language.
@@ -147,10 +150,14 @@ def find_language(name: str) -> Language:
         message = f"language: expected a str, a name or an ISO 639 code, got {name!r}"
         raise TypeError(message)
     key = name.strip().lower()
+    if key == CODE.name:
+        return CODE
     language = _BY_KEY.get(key) or _BY_KEY.get(key.replace("_", "-").partition("-")[0])
     if language is None:
         known = ", ".join(f"{each.name} ({each.codes[0]})" for each in LANGUAGES)
-        message = f"language: expected a name or an ISO 639 code of {known}; got {name!r}"
+        message = (
+            f"language: expected a name or an ISO 639 code of {known}; or 'code'; got {name!r}"
+        )
         raise ValueError(message)
     return language
 

@@ -150,7 +150,8 @@ def _blocks(text: str, analyzer: Analyzer, terms: AbstractSet[str]) -> Iterator[
             end = max(spaces) + 1 or end
         block = text[start:end]
         words = analyzer.find_words(block)
-        yield _Block(start, block, words, _terms_of(list(set(words)), analyzer, terms))
+        every = {*words, *analyzer.joined_words(block)}
+        yield _Block(start, block, words, _terms_of(list(every), analyzer, terms))
         start = end
 
 
@@ -163,12 +164,16 @@ def _terms_of(
 ) -> dict[str, list[tuple[str, str]]]:
     """Return, by word, the tokens that become one of the terms, each with its term."""
     tokens, counts = analyzer.splitter.split_words(words)
-    made, _ = analyzer.analyze_words(words)
+    made, _, stopped = analyzer.analyze_words(words)
+    if len(stopped) < len(made):  # or the text keeps them
+        made = made.copy()
+        for place in stopped:
+            made[place] = ""
     pairs = iter(zip(tokens, made, strict=True))
     found = {}
     for number, word in enumerate(words):
         own = list(islice(pairs, counts.get(number, 1)))
-        matching = [(token, term) for token, term in own if term is not None and term in terms]
+        matching = [(token, term) for token, term in own if term in terms]
         if matching:
             found[word] = matching
     return found
@@ -193,7 +198,13 @@ def _locate(block: _Block, analyzer: Analyzer) -> list[Match]:
             start, end = block.start + spans[begin][0], block.start + spans[stop - 1][1]
             matches.append(Match(start, end, term, begin, stop, folded[begin:stop]))
         at = first + len(analyzer.splitter.first_of_bigram(word) or word)
-    return matches
+    if not analyzer.joins_words:
+        return matches
+    for word, first, last in analyzer.splitter.find_joined(folded):
+        for _, term in block.found.get(word, ()):
+            start, end = block.start + spans[first][0], block.start + spans[last - 1][1]
+            matches.append(Match(start, end, term, first, last, folded[first:last]))
+    return sorted(matches, key=lambda match: (match.begin, -match.stop))
 
 
 def _joined(matches: Sequence[Match]) -> list[Span]:

@@ -31,14 +31,14 @@ SOUTHEAST_ASIAN_LETTERS = (
 
 JOINER = late_pattern("[\u200c\u200d]")
 # All characters except those that NFC never changes: Latin, Greek, Cyrillic, letters of Hebrew and
-# Arabic, punctuation, currencies, arrows, mathematics, Han, kana and Hangul syllables. A search
-# for this pattern is five times as fast as normalising.
+# Arabic, punctuation, currencies, arrows, mathematics, Han, kana, Hangul syllables and emoji. A
+# search for this pattern is five times as fast as normalising.
 NOT_SURELY_NFC = late_pattern(
     "[^\u0000-\u02ff\u0370-\u0373\u0375-\u0377\u037a-\u037d\u037f\u0384-\u0386\u0388-\u038a\u038c"
     "\u038e-\u03a1\u03a3-\u0482\u048a-\u052f\u05d0-\u05ea\u0620-\u064a\u0660-\u066f\u0671-\u06d3"
     "\u1e00-\u1eff\u2002-\u205e\u2074-\u208e\u20a0-\u20bf\u2100-\u2125\u2127-\u2129\u212c-\u218b"
     "\u2190-\u2328\u232b-\u23ff\u2460-\u2adb\u3001-\u3029\u3041-\u3096\u309b-\u30ff\u4e00-\u9fff"
-    "\uac00-\ud7a3\uff01-\uff60]"
+    "\u2b00-\u2bff\uac00-\ud7a3\ufe00-\ufe0f\uff01-\uff60\U0001f000-\U0001faff]"
 )
 NOT_ASCII = late_pattern("[^\u0000-\u007f]")
 CJK = late_pattern(f"[{CJK_LETTERS}]")
@@ -49,6 +49,14 @@ SOUTHEAST_ASIAN = late_pattern(f"[{SOUTHEAST_ASIAN_LETTERS}]")
 LETTER = late_pattern(r"[^\W\d_]")
 DIGIT = late_pattern(r"\d")
 APOSTROPHES = late_pattern("[\u2019\u02bc]")
+HYPHENS = late_pattern("[\u2010\u2011]")
+# Links of words that are not ASCII, two hyphens before wide forms, and what they are folded to.
+LINKS = (("\u2010", "-"), ("\u2011", "-"), ("\uff0d", "-"), ("\uff06", "&"), ("\uff0e", "."))
+# Emoji and other pictures: each is a word. None of them is of letters or digits.
+EMOJI = late_pattern(
+    "[\u231a\u231b\u23e9-\u23fa\u2600-\u2775\u2794-\u27bf\u2b05-\u2b07\u2b1b\u2b1c\u2b50\u2b55"
+    "\U0001f000-\U0001f0ff\U0001f10d-\U0001f10f\U0001f1e6-\U0001faff]"
+)
 # Characters inside words that are not part of them: soft hyphens, word joiners, direction marks,
 # and the Hebrew geresh and gershayim of abbreviations.
 IGNORED = late_pattern("[\u00ad\u05f3\u05f4\u061c\u200e\u200f\u2060\ufeff]")
@@ -109,6 +117,11 @@ def is_mark(char: str) -> bool:
     return unicodedata.category(char)[0] == "M"
 
 
+def is_in_word(char: str) -> bool:
+    """Whether a character is part of words: a letter, digit, underscore or combining mark."""
+    return char == "_" or char.isalnum() or is_mark(char)
+
+
 def drop_ignored(text: str) -> str:
     """Drop characters inside words that are not part of them, zero-width joiners included."""
     return join_conjuncts(IGNORED.sub("", text))
@@ -120,7 +133,8 @@ def word_pattern(pages: frozenset[int]) -> re.Pattern[str]:
 
     A word may contain apostrophes; full stops and commas between digits; full stops between
     single letters, as in "U.S."; a full stop before a name, as in ".NET"; and the signs of
-    "C++" and "C#", after a single letter. ``tokens.split_word`` turns such words into tokens.
+    "C++" and "C#", after a single letter. Emoji are words. ``tokens.split_word`` turns words into
+    tokens, and ``links.joined_words`` finds what is also one word, such as "e-mail".
     """
     w = rf"\w{mark_ranges(pages)}"
     letter = r"[^\W\d_]"
@@ -134,7 +148,8 @@ def word_pattern(pages: frozenset[int]) -> re.Pattern[str]:
         rf"(?<=(?<![{w}])[A-Za-z]#)",
     )
     name = rf"\.(?<![{w}.]\.)(?={letter})"
-    return re.compile(rf"(?:\w|{name})[{w}]*(?:['.,+#](?:{'|'.join(signs)})[{w}]*)*")
+    words = rf"(?:\w|{name})[{w}]*(?:['.,+#](?:{'|'.join(signs)})[{w}]*)*"
+    return re.compile(f"{words}|{EMOJI.pattern}")
 
 
 def mark_pages(text: str) -> frozenset[int]:

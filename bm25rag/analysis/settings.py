@@ -50,7 +50,7 @@ MOST_FURTHER = 7
 # The most characters of a run of ``ngrams``.
 LONGEST_NGRAM = 10
 # The defaults of those that a tokenizer replaces, in the order of the Analyzer's arguments.
-_DEFAULTS = ("english", "auto", "NFC", True, *["auto"] * 7, False, None)
+_DEFAULTS = ("english", "auto", "NFC", True, *["auto"] * 8, None)
 
 
 class FoldRules(NamedTuple):

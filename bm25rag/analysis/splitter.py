@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -13,7 +13,13 @@ from bm25rag.analysis import scripts
 from bm25rag.analysis.accents import fold_accents, fold_each
 from bm25rag.analysis.languages import Language
 from bm25rag.analysis.settings import FoldRules, NormalForm, runs_of
-from bm25rag.analysis.tokens import identifier_parts, split_word
+from bm25rag.analysis.tokens import (
+    asked_parts,
+    identifier_parts,
+    is_number,
+    other_tokens,
+    split_word,
+)
 from bm25rag.analysis.unspaced_runs import (
     FIRST_LETTER,
     BigramRules,
@@ -23,11 +29,12 @@ from bm25rag.analysis.unspaced_runs import (
 )
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels.backend import current
-from bm25rag.kernels.boundary import CLUSTERS, PAIRS, SINGLES
+from bm25rag.kernels.boundary import AS_WRITTEN, CLUSTERS, PAIRS, SINGLES
 from bm25rag.kernels.scanner_interface import PECULIAR_TEXT
 
 if TYPE_CHECKING:
     from bm25rag.analysis.fold_table import FoldTable
+    from bm25rag.analysis.links import Joined
     from bm25rag.analysis.text_scanner import TextScanner
     from bm25rag.common.arrays import UInt32
     from bm25rag.kernels.scanner_interface import Scanner
@@ -52,6 +59,14 @@ class WordSplitter:
     ----------
     least
         Of how many characters a word is at least; 0 if only ``re`` can find words.
+    lowercase
+        As given.
+    keeps_ascii
+        Whether no letters and digits come to be ASCII or cease to be, but for wide ones.
+    splits_all
+        Whether even words of ASCII letters and digits may have several tokens.
+    joins_words
+        Whether "e-mail" is also "email"; see ``links``.
     """
 
     least: int
@@ -79,10 +94,14 @@ class WordSplitter:
         self._form = form
         self._turkish = profile is not None and profile.name == "turkish"
         self._bigrams = bigrams
-        self._lowercase = lowercase
+        self.lowercase = lowercase
         self._identifiers = identifiers
         self._folds_accents = fold_accents
         self._ngrams = ngrams
+        # NFKC turns more characters into letters of ASCII, and Turkish lower case fewer.
+        self.keeps_ascii = form in (None, "NFC") and not self._turkish
+        self.splits_all = identifiers or ngrams is not None
+        self.joins_words = self._auto and not self.splits_all
         self._kept_letters = (profile.kept_letters if profile is not None else None) or ""
         self._apostrophe = "ends" if profile is None else profile.apostrophe
         self._texts: TextScanner | None = None
@@ -93,7 +112,7 @@ class WordSplitter:
     @property
     def fold_rules(self) -> FoldRules:
         """How the scanner folds texts, and what words are to it."""
-        lowercase = self._lowercase and not self._identifiers
+        lowercase = self.lowercase and not self._identifiers
         return FoldRules(
             lowercase=lowercase,
             turkish=lowercase and self._turkish,
@@ -119,11 +138,12 @@ class WordSplitter:
 
     @property
     def usual_runs(self) -> int:
-        """Which parts of runs without spaces are tokens of questions; see ``analyze_words``."""
+        """What of runs without spaces and of mixed words is of questions: see ``analyze_words``."""
         cjk, clusters, singles = self._bigrams
         # Folding brings marks into the order of NFC.
         clusters &= self._form in ("NFC", "NFKC") or not self._folds_accents
-        return cjk * PAIRS | (cjk and singles) * SINGLES | clusters * CLUSTERS
+        runs = cjk * PAIRS | (cjk and singles) * SINGLES | clusters * CLUSTERS
+        return runs | self.joins_words * AS_WRITTEN
 
     @property
     def fold_letters(self) -> Callable[[str], str]:
@@ -135,7 +155,15 @@ class WordSplitter:
 
         If identifiers are indexed by their parts, capitals stay until words are split.
         """
-        return self._normalize(text, self._lowercase and not self._identifiers)
+        return self._normalize(text, self.lowercase and not self._identifiers)
+
+    def with_links(self, text: str) -> str:
+        """Return a text with hyphens, full stops and ampersands of ASCII, if words are joined."""
+        if self._auto:
+            links = scripts.LINKS if self._bigrams.cjk else scripts.LINKS[:2]
+            for other, link in links:
+                text = text.replace(other, link)
+        return text
 
     def _normalize(self, text: str, lowercase: bool) -> str:
         if text.isascii():
@@ -148,7 +176,9 @@ class WordSplitter:
             text = scripts.lower(text, self._turkish)
         # After lower-casing, because the lower case of a normal form need not be in that form.
         text = self._to_form(text, lowercase)
-        return scripts.APOSTROPHES.sub("'", text) if self._auto else text
+        if not self._auto:
+            return text
+        return scripts.HYPHENS.sub("-", scripts.APOSTROPHES.sub("'", text))
 
     def _to_form(self, text: str, lowercase: bool) -> str:
         if self._form is None or (self._form == "NFC" and scripts.is_surely_nfc(text)):
@@ -171,6 +201,24 @@ class WordSplitter:
         if self._bigrams.cjk or self._bigrams.southeast_asian:
             return find_words_and_bigrams(text, self._find_in_unicode, self._bigrams, question)
         return self._find_in_unicode(text)
+
+    def joined_words(self, text: str) -> list[str]:
+        """Return what is also one word in a text, as "e-mail" is."""
+        if not self.joins_words:
+            return []
+        return [joined.word for joined in self.find_joined(self.fold(text))]
+
+    def find_joined(self, folded: str) -> Iterator[Joined]:
+        """Yield what is also one word in a folded text, with where it is."""
+        from bm25rag.analysis.links import joined_words  # few questions need it
+
+        return joined_words(folded, self._bigrams)
+
+    def find_otherwise(self, text: str, stopwords: frozenset[str]) -> list[str]:
+        """Return what is also one word in a question, as "e-mail" and "type 2" are."""
+        from bm25rag.analysis.links import numbered_words
+
+        return self.joined_words(text) + numbered_words(self.fold(text), stopwords)
 
     def _scan(self, text: str, question: bool) -> list[str] | None:
         """Return the words of a text, ``None`` where no compiled scanner finds them."""
@@ -231,14 +279,20 @@ class WordSplitter:
         """
         if self._identifiers:
             odd = range(len(words))
+        elif odd is None and question and self.joins_words:  # which also ask for parts
+            odd = [n for n, word in enumerate(words) if not (word.isascii() and _is_one(word))]
         elif odd is None:  # the others are tokens already
             odd = [n for n, word in enumerate(words) if not (word.isascii() and word.isalnum())]
-        tokens, counts = list[str](), dict[int, int]()
+        tokens, counts, plain = list[str](), dict[int, int](), not self._identifiers
         for index in odd:
             word = words[index]
-            if word < FIRST_LETTER and word.isalpha() and not self._identifiers:  # most of them
-                tokens.append(word)
-                continue
+            if plain and word < FIRST_LETTER:
+                if word.isalpha():  # most of them
+                    tokens.append(word)
+                    continue
+                if "0" <= word < ":" and self._auto and is_number(word):
+                    tokens.append(word.replace(",", ""))
+                    continue
             split = self._split_word(word, question)
             tokens += split
             if len(split) != 1:
@@ -253,9 +307,14 @@ class WordSplitter:
         tokens = split_bigram(word, self._bigrams, question) if word >= FIRST_LETTER else None
         if tokens is None:
             tokens = split_word(word, self._apostrophe) if self._auto else [word]
+            if self.joins_words:
+                if "." in word or "'" in word[1:2]:
+                    tokens += other_tokens(word, tokens)
+                if question:
+                    tokens += [part for token in tokens for part in asked_parts(token)]
         if self._identifiers:
             tokens = [one for token in tokens for one in (token, *identifier_parts(token))]
-            tokens = [self._normalize(token, self._lowercase) for token in tokens]
+            return [self._normalize(token, self.lowercase) for token in tokens]
         return tokens
 
     def first_of_bigram(self, word: str) -> str | None:
@@ -267,10 +326,14 @@ class WordSplitter:
 
     def stopword_token(self, word: str) -> str:
         """Return the token that a stop word stops; none is stopped by a word of several tokens."""
-        word = str(self._normalize(word, self._lowercase))
+        word = str(self._normalize(word, self.lowercase))
         tokens = split_word(word, self._apostrophe) if self._auto else [word]
         token = tokens[0] if len(tokens) == 1 else word
         return fold_accents(token, self._kept_letters) if self._folds_accents else token
+
+
+def _is_one(word: str) -> bool:
+    return word.isalpha() or word.isdecimal()
 
 
 def _cut(tokens: list[str], counts: dict[int, int], size: int) -> tuple[list[str], dict[int, int]]:

@@ -22,11 +22,14 @@ class Step(NamedTuple):
         Its term; ``None`` if it is dropped.
     reason
         Why it is dropped.
+    joined
+        Whether it is what is also one word, as "email" is in "e-mail".
     """
 
     word: str
     term: str | None
     reason: str | None = None
+    joined: bool = False
 
 
 def analysis_steps(analyzer: Analyzer, text: str, question: bool = False) -> list[Step]:
@@ -44,19 +47,39 @@ def analysis_steps(analyzer: Analyzer, text: str, question: bool = False) -> lis
     words = analyzer.find_words(text, question=question)
     if analyzer.tokenizer is not None:
         return [Step(word, word) for word in words]
-    tokens, _ = analyzer.splitter.split_words(words, question=question)
-    terms, _ = analyzer.analyze_words(words, question=question)
-    # A question loses more, unless nothing else is left.
+    joined = analyzer.joined_words(text, question=question)
+    beside = _tokens(analyzer, joined)
     kept = set(analyzer.query_terms(text)) if question else None
-    return [_step(*pair, kept) for pair in zip(tokens, terms, strict=True)]
+    tokens = _tokens(analyzer, words, question)
+    # A text of nothing but stop words keeps them.
+    stops = not all(token.is_stopped for token in (tokens if question else tokens + beside))
+    steps = [_step(token, kept, stops) for token in tokens]
+    return steps + [_step(token, None, stops or question, joined=True) for token in beside]
 
 
-def _step(token: str, term: str | None, kept: set[str] | None) -> Step:
-    if term is None:
-        return Step(token, None, STOP_WORD)
-    if kept is not None and term not in kept:
-        return Step(token, None, QUESTION_STOP_WORD)
-    return Step(token, term)
+class _Token(NamedTuple):
+    word: str
+    term: str
+    is_stopped: bool
+
+
+def _tokens(analyzer: Analyzer, words: list[str], question: bool = False) -> list[_Token]:
+    tokens, _ = analyzer.splitter.split_words(words, question=question)
+    terms, _, stopped = analyzer.analyze_words(words, question=question)
+    places = set(stopped)
+    return [
+        _Token(token, term, place in places)
+        for place, (token, term) in enumerate(zip(tokens, terms, strict=True))
+    ]
+
+
+def _step(token: _Token, kept: set[str] | None, stops: bool, joined: bool = False) -> Step:
+    if stops and token.is_stopped:
+        return Step(token.word, None, STOP_WORD, joined)
+    # A question loses more, unless nothing else is left.
+    if kept is not None and token.term not in kept:
+        return Step(token.word, None, QUESTION_STOP_WORD, joined)
+    return Step(token.word, token.term, None, joined)
 
 
 def not_words(analyzer: Analyzer, text: str) -> list[str]:

@@ -16,13 +16,17 @@ from bm25rag.kernels.scanner_interface import Scanned, Scanner, Texts
 
 
 class TextScanner:
-    """Runs the compiled scanner by the rules of a splitter; any threads may share it."""
+    """Runs the compiled scanner by the rules of a splitter; any threads may share it.
 
-    def __init__(self, scanner: Scanner, splitter: WordSplitter) -> None:
+    ``joins``: it also finds what is also one word; see ``links``.
+    """
+
+    def __init__(self, scanner: Scanner, splitter: WordSplitter, joins: bool = False) -> None:
         self._scanner = scanner
         self._fold = splitter.fold
+        self._with_links = splitter.with_links
         self._table = fold_table(splitter.fold_rules)
-        self._rules = splitter.least, splitter.drops_possessives
+        self._rules = splitter.least, splitter.drops_possessives, joins
         self._spare: list[Any] = []
 
     def scan(self, texts: Sequence[str], question: bool = False) -> tuple[StringBatch, Scanned]:
@@ -31,10 +35,11 @@ class TextScanner:
         release_gil()
         arrays = Texts(data, np.cumsum(lengths, dtype=np.int64))
         if peculiar := self._find_peculiar(arrays):
-            folded = [utf8(self._fold(texts[number])) for number in peculiar]
-            joined = join(folded)
-            ends = np.cumsum(joined.lengths, dtype=np.int64)
-            self._find_peculiar(Texts(np.frombuffer(joined.data, np.uint8), ends))
+            # To fold a text takes four times as long as all the rest, and links are often all.
+            folded = [utf8(self._with_links(texts[number])) for number in peculiar]
+            for place in self._find_peculiar(_together(folded)):
+                folded[place] = utf8(self._fold(texts[peculiar[place]]))
+            self._find_peculiar(_together(folded))
             arrays = _replace(arrays, peculiar, folded)
         rules = *self._rules, question
         scanned = self._scanner.scan(arrays, self._table.entries, *rules, self._spare)
@@ -47,6 +52,12 @@ class TextScanner:
             self._table.add_pages(pages)
             peculiar, _ = self._scanner.find_peculiar(texts, self._table.entries)
         return np.flatnonzero(peculiar).tolist()
+
+
+def _together(texts: list[bytes]) -> Texts:
+    joined = join(texts)
+    ends = np.cumsum(joined.lengths, dtype=np.int64)
+    return Texts(np.frombuffer(joined.data, np.uint8), ends)
 
 
 def _replace(texts: Texts, numbers: list[int], others: list[bytes]) -> Texts:

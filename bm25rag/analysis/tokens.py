@@ -17,9 +17,17 @@ _PART = late_pattern(
     r"|\.?[^'.,+#]+(?:(?<=\d)[.,](?=\d)[^'.,+#]+)*"
 )
 _THOUSANDS = late_pattern(r"(?<![\d.])\d{1,3}(?:,\d{3})+(?!\d|,\d)")
-_OTHER_DIGIT = late_pattern(r"[^\D0-9]")
+# Digits of other scripts, and those above and below the line.
+_OTHER_DIGIT = late_pattern("[^\\D0-9]|[\u00b2\u00b3\u00b9\u2070\u2074-\u2079\u2080-\u2089]")
+# A number with points, perhaps behind letters; and one whose points are between thousands.
+_POINTED = late_pattern(r"(?P<name>[^\W\d_]*)(?P<number>\d+(?:\.\d+)+)")
+_POINTED_THOUSANDS = late_pattern(r"\d{1,3}(?:\.\d{3}){2,}")
+# Letters and digits, and an ordinal, which is one word.
+_MIXED = late_pattern("([A-Za-z]{2,})([0-9]+)|([0-9]+)(?!(?:st|nd|rd|th)$)([A-Za-z]{2,})")
 _GROUPED = late_pattern(r"\d{1,3}(?:,\d{3})+(?:\.\w+)?")
-_CAMEL = late_pattern(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_CAMEL = late_pattern(
+    r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=\d)|(?<=\d)(?=[a-z])"
+)
 _SEPARATORS = late_pattern(r"[_.]+")
 
 
@@ -39,9 +47,9 @@ def split_word(word: str, apostrophe: Apostrophe) -> list[str]:
         What an apostrophe does: it ``"ends"`` what is before it, as in English; it ``"joins"``
         what is around it, as in Ukrainian; or it ``"cuts"`` off an ending, as in Turkish.
     """
-    if word.isalpha() or (word.isascii() and word[:1].isdigit() and _is_number(word)):
+    if word.isalpha() or is_number(word):
         return [word.replace(",", "")]
-    if _OTHER_DIGIT.search(word):
+    if not word.isascii() and _OTHER_DIGIT.search(word):
         word = _with_ascii_digits(word)
     tokens: list[str] = []
     for piece in _around_apostrophes(word, apostrophe) if "'" in word else [word]:
@@ -53,11 +61,41 @@ def split_word(word: str, apostrophe: Apostrophe) -> list[str]:
     return tokens
 
 
-def _is_number(word: str) -> bool:
-    """Whether a word that begins with a digit is a single token once its commas are removed."""
-    if not word.replace(".", "").replace(",", "").isalnum():
+def is_number(word: str) -> bool:
+    """Whether a word is a number, and a single token once its commas are removed."""
+    if not "0" <= word[:1] <= "9" or not word.isascii():
         return False
-    return "," not in word or _GROUPED.fullmatch(word) is not None
+    return word.replace(".", "", 1).isdecimal() or _GROUPED.fullmatch(word) is not None
+
+
+def other_tokens(word: str, tokens: list[str]) -> list[str]:
+    """Return tokens that a word has beside those that ``split_word`` finds.
+
+    "O'Brien" is also "obrien", "3.11.4" also "3.11", "v2.0" also "2.0".
+    """
+    if word[1:2] == "'" and tokens[:1] == [word[2:].partition("'")[0]] and word[0] in "oO":
+        return [word[0] + tokens[0]]
+    return [other for token in tokens if "." in token for other in _shorter_numbers(token)]
+
+
+def asked_parts(token: str) -> list[str]:
+    """Return the letters and the digits of a token such as "covid19" or "16gb", or nothing."""
+    found = _MIXED.fullmatch(token)
+    return [] if found is None else [part for part in found.groups() if part]
+
+
+def _shorter_numbers(token: str) -> list[str]:
+    found = None if is_number(token) else _POINTED.match(token)
+    if found is None:
+        return []
+    number = found["number"]
+    shorter = [] if number == token else [number]
+    if len(found["name"]) > 1:
+        shorter.append(found["name"])
+    if _POINTED_THOUSANDS.fullmatch(number) is None:
+        parts = number.split(".", 4)
+        shorter += [".".join(parts[:size]) for size in range(2, min(len(parts), 4))]
+    return shorter
 
 
 def identifier_parts(token: str) -> list[str]:
@@ -91,4 +129,6 @@ def _split_part(part: str) -> list[str]:
 
 
 def _with_ascii_digits(word: str) -> str:
-    return "".join(str(unicodedata.decimal(one)) if one.isdecimal() else one for one in word)
+    # Above and below the line only behind letters: ten squared is no hundred and two.
+    is_digit = str.isdigit if word[:1].isalpha() else str.isdecimal
+    return "".join(str(unicodedata.digit(one)) if is_digit(one) else one for one in word)

@@ -79,6 +79,13 @@ def is_single(unit: str, rules: BigramRules, question: bool) -> bool:
     return rules.singles and kinds & (_HAN if question else _SINGLE) > 0
 
 
+def is_cut(letter: str, rules: BigramRules, cluster: bool = False) -> bool:
+    """Return whether a letter is of runs that are cut; of those of clusters, if ``cluster``."""
+    kinds = _LETTERS[letter]
+    is_cluster = rules.southeast_asian and kinds & _CLUSTER > 0
+    return is_cluster or (not cluster and rules.cjk and kinds & _CJK > 0)
+
+
 def split_bigram(word: str, rules: BigramRules, question: bool) -> list[str] | None:
     """Return the tokens of a bigram, or of a cluster; ``None`` if the word is neither."""
     kinds = _LETTERS[word[0]]

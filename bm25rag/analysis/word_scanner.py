@@ -86,25 +86,28 @@ class _WholeWords:
     def __init__(self, analyzer: Analyzer) -> None:
         self._analyzer, self.tokenizer, self.splitter = analyzer, None, analyzer.splitter
         self.keeps_words = analyzer.splitter.keeps_words and analyzer.stemmer is None
+        self.joins_words, self.stopwords = False, frozenset[str]()
         # The words of several terms, by each of these.
         self.of_several: dict[str, list[str]] = {}
 
     def analyze_words(
         self, words: list[str], question: bool = False, odd: Sequence[int] | None = None
-    ) -> tuple[list[str | None], dict[int, int]]:
-        """Return each word with its terms joined, ``None`` for one without a term."""
+    ) -> tuple[list[str], dict[int, int], list[int]]:
+        """Return each word with its terms joined, and which words have none."""
         tokens, counts = self.splitter.split_words(words, question, odd)
         stems = self._analyzer.stems(tokens)
         if not counts:
-            return [*stems], counts
-        each, whole = iter(stems), []
+            return stems, counts, []
+        each, whole, bare = iter(stems), list[str](), list[int]()
         for index in range(len(words)):
             own = [*islice(each, counts.get(index, 1))]
-            whole.append("\0".join(own) if own else None)
+            whole.append("\0".join(own))
+            if not own:
+                bare.append(index)
             if len(own) > 1:
                 for term in dict.fromkeys(own):
                     self.of_several.setdefault(term, []).append("\0".join(own))
-        return whole, {}
+        return whole, {}, bare
 
 
 def borrow(analyzer: Analyzer) -> WordScanner | None:

@@ -22,6 +22,7 @@ cdef class _Analysis:
     cdef list terms
     cdef list rest
 
-cdef void mark_inside(
-    const unsigned char[::1] source, unsigned char[::1] inside, Py_ssize_t size, bint possessives
+cdef Py_ssize_t mark_inside(
+    const unsigned char[::1] source, unsigned char[::1] inside, Py_ssize_t size, bint possessives,
+    long long[::1] links
 ) noexcept nogil

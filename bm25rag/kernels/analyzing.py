@@ -5,10 +5,19 @@ from __future__ import annotations
 import cython
 import numpy as np
 
-from bm25rag.kernels.boundary import CLUSTERS, LONGEST_WORD, PAIRS, SINGLES
+from bm25rag.kernels.boundary import (
+    AS_WRITTEN,
+    CLUSTERS,
+    LONGEST_JOINED,
+    LONGEST_PAIR,
+    LONGEST_WORD,
+    PAIRS,
+    SINGLES,
+)
 from bm25rag.kernels.memory import view
 
 _LONGEST = cython.declare(cython.Py_ssize_t, LONGEST_WORD)
+_LONGEST_JOINED = cython.declare(cython.Py_ssize_t, LONGEST_JOINED)
 # What a byte is: part of a word, a sign that may be, or neither.
 _IN_WORD = cython.declare(cython.int, 1)
 _SIGN = cython.declare(cython.int, 2)
@@ -24,6 +33,7 @@ _POINT = cython.declare(cython.int, 8)
 _ANY = cython.declare(cython.int, 16)
 _WORD_BYTE = cython.declare(cython.int, 7)
 _A_PLUS = cython.declare(cython.int, 43)
+_EIGHT_SIGNS = cython.declare(cython.ulonglong, 0x0202020202020202)
 _HAN = cython.declare(cython.int, 1)
 _KANA = cython.declare(cython.int, 2)
 _HANGUL = cython.declare(cython.int, 4)
@@ -36,6 +46,12 @@ _THAI_MARKS = "\u0e31" + "".join(map(chr, [*range(0xE34, 0xE3B), *range(0xE47, 0
 _PAIRS = cython.declare(cython.int, PAIRS)
 _SINGLES = cython.declare(cython.int, SINGLES)
 _CLUSTERS = cython.declare(cython.int, CLUSTERS)
+_AS_WRITTEN = cython.declare(cython.int, AS_WRITTEN)
+# What has been seen of a plain word.
+_HAS_LETTERS = cython.declare(cython.int, 1)
+_HAS_DIGITS = cython.declare(cython.int, 2)
+_HAS_POINT = cython.declare(cython.int, 4)
+_MIXED = cython.declare(cython.int, 3)
 # What ``_may_be_inside`` reads behind a text.
 _GAP = "   "
 
@@ -48,6 +64,44 @@ def _kinds():
 
 
 _KINDS = cython.declare(cython.const[cython.uchar][::1], view(_kinds()))
+
+
+def _parts():
+    parts = np.zeros(256, np.uint8)
+    parts[[byte for byte in range(128) if chr(byte).isalnum()]] = 1
+    parts[128:] = 2
+    return parts
+
+
+def _bytes():
+    kinds = np.zeros(256, np.uint8)
+    kinds[[byte for byte in range(128) if chr(byte).isalpha()]] = 1
+    kinds[[byte for byte in range(128) if chr(byte).isdigit()]] = 2
+    kinds[128:] = 4
+    return kinds
+
+
+# Letters, digits, and what is not ASCII.
+_BYTES = cython.declare(cython.const[cython.uchar][::1], view(_bytes()))
+# Where words meet: at a link, a space, or a character that may be folded to a link or a digit.
+_LINKING = cython.declare(cython.int, 1)
+_SPACED = cython.declare(cython.int, 2)
+_WIDE = cython.declare(cython.int, 3)
+
+
+def _seams():
+    seams = np.zeros(256, np.uint8)
+    seams[[ord(sign) for sign in "-&."]] = 1
+    seams[ord(" ")] = 2
+    seams[[0xE2, 0xEF]] = 3
+    return seams
+
+
+_SEAMS = cython.declare(cython.const[cython.uchar][::1], view(_seams()))
+_LONGEST_PAIR = cython.declare(cython.Py_ssize_t, LONGEST_PAIR)
+
+# What a byte is to words with links: a part, what may be one, or neither.
+_PARTS = cython.declare(cython.const[cython.uchar][::1], view(_parts()))
 
 
 @cython.final
@@ -138,17 +192,238 @@ def find_ascii_words(text):
     return words
 
 
-def analyze_text(text, known, unwanted, stemmer, analyze, runs, letters):
+def find_otherwise_each(texts, lowercase, stopwords):
+    """Return what is also one word in questions; see ``Backend.find_otherwise_each``."""
+    found: dict = {}
+    number: cython.Py_ssize_t
+    for number, text in enumerate(texts):
+        words = find_otherwise(text, lowercase, stopwords)
+        if words is None or words:
+            found[number] = words
+    return found
+
+
+@cython.ccall
+def find_otherwise(text, lowercase, stopwords):
+    """Return what is also one word in a question; see ``Backend.find_otherwise``."""
+    size: cython.Py_ssize_t = 0
+    utf8 = None
+    if cython.compiled and text.isascii():
+        data = cython.cast(
+            "const unsigned char *",
+            PyUnicode_AsUTF8AndSize(text, cython.address(size)),  # noqa: F821 - of the .pxd
+        )
+    else:
+        utf8 = str.encode(text, "utf-8", "surrogatepass")
+        size = len(utf8)
+        data = (
+            cython.cast("const unsigned char *", cython.cast(cython.p_char, utf8))
+            if cython.compiled
+            else utf8
+        )
+    joined: list = []
+    paired: list = []
+    i: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    found: cython.int
+    for i in range(1, size - 1):
+        found = _SEAMS[data[i]]
+        if found == 0:
+            continue
+        if found == _WIDE:  # a hyphen that is not ASCII, or a wide sign or digit
+            if i + 2 < size and _may_be_folded(data[i], data[i + 1], data[i + 2]):
+                return None
+            continue
+        if not _BYTES[data[i - 1]] or not _BYTES[data[i + 1]]:
+            continue
+        found = _pair_at(data, size, i) if found == _SPACED else _chain_at(data, size, i)
+        if found < 0:
+            return None
+        if found == 0:
+            continue
+        start = _part_before(data, i)
+        stop = start + found
+        word = bytes(data[start:stop]).decode("ascii")
+        if lowercase:
+            word = word.lower()
+        if data[i] != _A_SPACE:
+            joined.append(word.replace("-", "").replace("&", "").replace(".", ""))
+            continue
+        first, _, second = word.partition(" ")
+        if first not in stopwords and second not in stopwords:
+            paired.append(first + second)
+    return joined + paired
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _may_be_folded(first: cython.int, second: cython.int, third: cython.int) -> cython.bint:
+    """Whether three bytes are a hyphen that is not ASCII, or a wide link or digit."""
+    if first == 0xE2:
+        return second == 0x80 and 0x90 <= third <= 0x91
+    return second == 0xBC and (third == 0x86 or (0x8D <= third <= 0x99 and third != 0x8F))
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _part_before(
+    data: cython.pointer[cython.const[cython.uchar]], place: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """Return where letters and digits of ASCII begin that end before a place."""
+    while place > 0 and _PARTS[data[place - 1]] == 1:
+        place -= 1
+    return place
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _pair_at(
+    data: cython.pointer[cython.const[cython.uchar]],
+    size: cython.Py_ssize_t,
+    place: cython.Py_ssize_t,
+) -> cython.int:
+    """Return of how many bytes a word and a number around a space are; 0, or -1 if not known."""
+    before: cython.int = _BYTES[data[place - 1]]
+    behind: cython.int = _BYTES[data[place + 1]]
+    start: cython.Py_ssize_t = place
+    stop: cython.Py_ssize_t = place + 1
+    byte: cython.int
+    if (before | behind) & 4:  # neither a letter nor a digit of ASCII, unless it is folded
+        while data[start - 1] & 0xC0 == 0x80:
+            start -= 1
+        if before == 4 and not _stays(data[start - 1], data[start]):
+            return -1
+        return 0 if behind != 4 or _stays(data[stop], data[stop + 1]) else -1
+    if before == behind:
+        return 0
+    while start > 0 and _BYTES[data[start - 1]] == before:
+        start -= 1
+    while stop < size and _BYTES[data[stop]] == behind:
+        stop += 1
+    if stop - start - 1 > _LONGEST_PAIR or (behind == 1 and stop - place > 4):
+        return 0
+    byte = _BYTES[data[start - 1]] if start else 0
+    if byte:
+        return -1 if byte == 4 else 0
+    if start > 1 and data[start - 1] in b"-&.,'" and _BYTES[data[start - 2]]:
+        return -1 if _BYTES[data[start - 2]] == 4 else 0
+    if stop < size and data[stop] in b"+#":
+        return 0
+    place = stop
+    while place < size and data[place] in b"&'.+#-":
+        place += 1
+    if place < size and (data[place] == _A_LINE or _BYTES[data[place]]):
+        return -1 if _BYTES[data[place]] == 4 else 0
+    return stop - start
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _stays(first: cython.int, second: cython.int) -> cython.bint:
+    """Whether a character that begins so surely stays in its place, and does not become ASCII."""
+    return 0xE3 <= first <= 0xEE or _is_letter(first, second)
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _chain_at(
+    data: cython.pointer[cython.const[cython.uchar]],
+    size: cython.Py_ssize_t,
+    place: cython.Py_ssize_t,
+) -> cython.int:
+    """Return of how many bytes a chain is, of whose first link this is the place.
+
+    0 if it is no word, too: see ``analysis.links``; -1 if it is not known.
+    """
+    start: cython.Py_ssize_t = _part_before(data, place)
+    stop: cython.Py_ssize_t = start
+    begun: cython.Py_ssize_t = start  # where the part begins
+    links: cython.Py_ssize_t = 0
+    points: cython.bint = True
+    wide: cython.bint = False
+    named: cython.bint = False
+    width: cython.Py_ssize_t
+    if start == place or _PARTS[data[place + 1]] != 1:  # beside what is not ASCII
+        stop = place - 1 if start == place else place + 2
+        return 0 if stop < size and _is_letter(data[stop - 1], data[stop]) else -1
+    if start > 1 and _SEAMS[data[start - 1]] == _LINKING and _PARTS[data[start - 2]]:
+        return -1 if _PARTS[data[start - 2]] == 2 else 0
+    while stop < size:
+        if _PARTS[data[stop]] == 1:
+            wide = wide or stop > begun
+            named = named or _BYTES[data[stop]] == 1
+        elif _SEAMS[data[stop]] == _LINKING and stop + 1 < size and _PARTS[data[stop + 1]] == 1:
+            points = points and data[stop] == _A_POINT
+            if data[stop] == _A_POINT and _BYTES[data[stop - 1]] & _BYTES[data[stop + 1]] & 2:
+                return 0
+            links += 1
+            begun = stop + 1
+        else:
+            break
+        stop += 1
+    width = stop - start - links
+    if start > 1 and _is_letter(data[start - 2], data[start - 1]):
+        return 0
+    if stop + 1 < size and _is_letter(data[stop], data[stop + 1]):
+        return 0
+    if (start and data[start - 1] >= 128) or (stop < size and data[stop] >= 128):
+        return -1
+    if stop + 1 < size and _SEAMS[data[stop]] == _LINKING and data[stop + 1] >= 128:
+        return -1
+    if (points and not wide) or not named or (links > 1 and not points):
+        return 0
+    if width > (_LONGEST_JOINED if links == 1 else _LONGEST):
+        return 0
+    if start and (data[start - 1] == _A_LINE or data[start - 1] == 44):
+        return 0
+    return 0 if stop < size and data[stop] == _A_LINE else stop - start
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_letter(first: cython.int, second: cython.int) -> cython.bint:
+    """Whether two bytes are a letter of Latin or Cyrillic, none of which becomes ASCII alone."""
+    if first == 0xC3:
+        return second != 0x97 and second != 0xB7
+    return 0xC4 <= first <= 0xC9 or 0xD0 <= first <= 0xD1
+
+
+def analyze_text(text, known, unwanted, stemmer, analyze, runs, letters, otherwise):
     """Return the terms of a text; see ``Backend.analyze_text``."""
     it: _Words = _words(text)
     analysis: _Analysis = _start(known, unwanted, stemmer, runs, letters)
+    seams: cython.bint = False
+    former: cython.Py_ssize_t = 0  # where the word before ends
     while _next(it):
+        if it.start == former + 1 and former:
+            seams = seams or _is_seam(it.data, former)
+        former = it.stop
         word = _word(it)
         terms = analysis.known.get(word)
-        if terms is None and _is_plain(it.data, it.start, it.stop):
-            terms = _analyze_plain(analysis, word)
+        if terms is None:
+            terms = _analyze_plain(analysis, word, _plain_kind(it.data, it.start, it.stop))
         _append(analysis, word, terms)
-    return _finish(analysis, analyze)
+    terms = _finish(analysis, analyze)
+    if seams and terms and otherwise is not None:
+        terms += otherwise(text)
+    return terms
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_seam(
+    data: cython.pointer[cython.const[cython.uchar]], place: cython.Py_ssize_t
+) -> cython.bint:
+    """Whether two words around a sign may also be one: by a link, or if one is a number."""
+    if data[place] == _A_SPACE:
+        return (48 <= data[place - 1] <= 57) != (48 <= data[place + 1] <= 57)
+    return _SEAMS[data[place]] == _LINKING
 
 
 def analyze_words(words, known, unwanted, stemmer, analyze, runs, letters):
@@ -176,7 +451,7 @@ def _terms_of(analysis: _Analysis, word):
     else:
         data = word.encode("ascii")
         size = len(data)
-    return _analyze_plain(analysis, word) if _is_plain(data, 0, size) else None
+    return _analyze_plain(analysis, word, _plain_kind(data, 0, size))
 
 
 def analyze_texts(words, tokens, counts, known, unwanted, stemmer, analyze, runs, letters):
@@ -240,35 +515,61 @@ def _start(known, unwanted, stemmer, runs, letters) -> _Analysis:
 
 @cython.cfunc
 @cython.exceptval(check=False)
-def _is_plain(
+def _plain_kind(
     data: cython.pointer[cython.const[cython.uchar]],
     start: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
-) -> cython.bint:
-    """Whether a word is of letters and digits, or is a number with points: one token as it is."""
+) -> cython.int:
+    """Return what a word is of that is one token as it is, as bits; 0 for another.
+
+    Such a word is of letters and digits, or it is a number with one point.
+    """
     place: cython.Py_ssize_t
     byte: cython.int
+    kind: cython.int = 0
     if not start < stop <= start + _LONGEST:
-        return False
-    is_number: cython.bint = 48 <= data[start] <= 57
+        return 0
     for place in range(start, stop):
         byte = data[place]
         if byte == _A_POINT:
-            if not is_number:
-                return False
+            if kind != _HAS_DIGITS:
+                return 0
+            kind |= _HAS_POINT
         elif byte == _A_LINE or _KINDS[byte] != _IN_WORD:
-            return False
-    return True
+            return 0
+        else:
+            kind |= _HAS_LETTERS if byte & 64 else _HAS_DIGITS
+    return 0 if kind & _HAS_POINT and kind & _HAS_LETTERS else kind
 
 
 @cython.cfunc
-def _analyze_plain(analysis: _Analysis, word):
+def _analyze_plain(analysis: _Analysis, word, kind: cython.int):
     """Return the terms of a plain word, and remember them; ``None``: it is left to Python."""
-    if analysis.stemmer is None:
+    if analysis.stemmer is None or kind == 0:
         return None
     terms = _of_token(analysis, word)
+    if kind == _MIXED and analysis.runs & _AS_WRITTEN:
+        terms += _asked_parts(analysis, word)
     analysis.known[word] = terms
     return terms
+
+
+@cython.cfunc
+def _asked_parts(analysis: _Analysis, word):
+    """Return the terms of letters and of digits, as ``tokens.asked_parts`` splits a word."""
+    letters = word.rstrip("0123456789")
+    if not letters:
+        return ()
+    digits = word[len(letters) :]
+    if digits:
+        if len(letters) < 2 or not letters.isalpha():
+            return ()
+        return _of_token(analysis, letters) + _of_token(analysis, digits)
+    letters = word.lstrip("0123456789")
+    if len(letters) < 2 or not letters.isalpha() or letters in ("st", "nd", "rd", "th"):
+        return ()
+    digits = word[: len(word) - len(letters)]
+    return _of_token(analysis, digits) + _of_token(analysis, letters)
 
 
 @cython.cfunc
@@ -307,11 +608,11 @@ def _analyze_run(analysis: _Analysis, word):
         kind |= _kind_of(PyUnicode_ReadChar(word, i) if cython.compiled else ord(word[i]))  # noqa: F821
     first = word[0]
     if kind == _THAI and analysis.runs & _CLUSTERS and first not in _THAI_MARKS:
-        return _analyze_plain(analysis, word)
+        return _analyze_plain(analysis, word, _HAS_LETTERS)
     if not analysis.runs & _PAIRS or kind & (_THAI | _ELSE) or size > 2:
         return None
     if size == 1 or not analysis.runs & _SINGLES or not "\u4e00" <= first <= "\u9fff":
-        return _analyze_plain(analysis, word)
+        return _analyze_plain(analysis, word, _HAS_LETTERS)
     terms = _of_token(analysis, word) + _of_token(analysis, first)
     analysis.known[word] = terms
     return terms
@@ -366,8 +667,11 @@ def mark_inside(
     inside: cython.uchar[::1],
     size: cython.Py_ssize_t,
     possessives: cython.bint,
-) -> cython.void:
+    links: cython.longlong[::1],
+) -> cython.Py_ssize_t:
     """Mark the signs of ASCII that are inside words, or may be by what is not ASCII beside them.
+
+    Return how many links there are.
 
     Parameters
     ----------
@@ -380,25 +684,76 @@ def mark_inside(
     possessives
         Whether to leave "'s" out at the end of a word: a twentieth of English words have it,
         and would be looked at twice.
+    links
+        Takes where "-", "&" and "." are that may be links of one word; see ``analysis.links``:
+        the place, times 256, and added to it 0, or for one that is a link for certain of how many
+        bytes the part before it is, times 16, and that behind it.
     """
+    count: cython.Py_ssize_t = 0
     place: cython.Py_ssize_t = 1
     stop: cython.Py_ssize_t = size + 1
-    signs: cython.uchar
+    signs: cython.ulonglong
+    sign: cython.int
     i: cython.Py_ssize_t
     while place < stop:
         if place + 8 <= stop:
             signs = 0
-            for i in range(place, place + 8):
-                signs |= inside[i]
-            if not signs & 2:
+            for i in range(8):
+                signs |= cython.cast(cython.ulonglong, inside[place + i]) << (8 * i)
+            signs &= _EIGHT_SIGNS
+            if not signs:
                 place += 8
                 continue
+            while not signs & 0xFF:
+                signs >>= 8
+                place += 1
         if inside[place] == 2:
-            inside[place] = _may_be_inside(source, place - 1)
+            sign = source[place - 1]
+            if 44 < sign < 47 or sign == 38:
+                links[count] = _link(source, place - 1)
+                count += links[count] >= 0
+            inside[place] = 0
+            if sign != 38 and sign != 45:  # which are in no word
+                inside[place] = _may_be_inside(source, place - 1)
             if inside[place] and possessives and _is_possessive(source, place - 1):
-                inside[place] = 0
                 inside[place + 1] = 0
+                inside[place] = 0
         place += 1
+    return count
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _link(source: cython.const[cython.uchar][::1], place: cython.Py_ssize_t) -> cython.longlong:
+    """Return what ``links`` takes of a sign; -1 if it is no link: most link longer words."""
+    first: cython.Py_ssize_t = place
+    last: cython.Py_ssize_t = place + 1
+    sign: cython.int = source[place]
+    before: cython.int
+    behind: cython.int
+    whole: cython.longlong = cython.cast(cython.longlong, place) << 8
+    if place < 1 or not _PARTS[source[place - 1]] or not _PARTS[source[last]]:
+        return -1
+    if sign == _A_POINT:
+        return -1 if 48 <= source[place - 1] <= 57 and 48 <= source[last] <= 57 else whole
+    while first > 0 and _PARTS[source[first - 1]] == 1 and place - first <= _LONGEST_JOINED:
+        first -= 1
+    while _PARTS[source[last]] == 1 and last - 1 - first <= _LONGEST_JOINED:
+        last += 1
+    if last - 1 - first > _LONGEST_JOINED:
+        return -1
+    before = source[first - 1] if first else 0
+    behind = source[last]
+    if before >= 128 or behind >= 128:
+        return whole
+    if before == _A_LINE or before == 44 or behind == _A_LINE:
+        return -1
+    if (before == 38 or 45 <= before <= 46) and first > 1 and _PARTS[source[first - 2]]:
+        return whole if source[first - 2] >= 128 else -1
+    if (behind == 38 or 45 <= behind <= 46) and _PARTS[source[last + 1]]:
+        return whole if source[last + 1] >= 128 else -1
+    return whole | (place - first) << 4 | (last - 1 - place)
 
 
 @cython.cfunc

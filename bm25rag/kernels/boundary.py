@@ -55,8 +55,11 @@ if TYPE_CHECKING:
 
 # The longest word whose terms are remembered: no language has longer ones.
 LONGEST_WORD = 100
+# The most characters of two parts, as in "e-mail", that are also one word; and of a word and a
+# number, as in "type 2", that are also asked as one.
+LONGEST_JOINED, LONGEST_PAIR = 8, 10
 # What ``analyze_words`` need not leave to Python; see there.
-PAIRS, SINGLES, CLUSTERS = 1, 2, 4
+PAIRS, SINGLES, CLUSTERS, AS_WRITTEN = 1, 2, 4, 8
 
 
 class Backend(ABC):
@@ -291,6 +294,33 @@ class Backend(ABC):
         """
         return None
 
+    def find_otherwise(
+        self, text: str, lowercase: bool, stopwords: frozenset[str]
+    ) -> list[str] | None:
+        """Return what is also one word in a question, as "e-mail" and "type 2" are.
+
+        Parameters
+        ----------
+        text
+            The text.
+        lowercase
+            Whether to lower-case.
+        stopwords
+            Words to which no number is joined.
+
+        Returns
+        -------
+        words
+            The words, as ``analysis.links`` finds them; ``None`` if that is left to Python.
+        """
+        return None
+
+    def find_otherwise_each(
+        self, texts: Sequence[str], lowercase: bool, stopwords: frozenset[str]
+    ) -> dict[int, list[str] | None]:
+        """Return what ``find_otherwise`` does for some texts, by number, unless it is nothing."""
+        return dict.fromkeys(range(len(texts)))
+
     def analyze_text(
         self,
         text: str,
@@ -300,6 +330,7 @@ class Backend(ABC):
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
         runs: int = 0,
         letters: Callable[[str], str] | None = None,
+        otherwise: Callable[[str], list[str]] | None = None,
     ) -> list[str] | None:
         """Return the terms of a text in ASCII: of the words that ``find_ascii_words`` finds.
 
@@ -309,6 +340,8 @@ class Backend(ABC):
             The text.
         known, unwanted, stemmer, analyze, runs, letters
             As for ``analyze_words``.
+        otherwise
+            Returns terms of what may also be one word in a text that has terms.
 
         Returns
         -------

@@ -96,6 +96,22 @@ class CompiledBackend(Backend):
         found: list[str] = analyzing.find_ascii_words(text)
         return found
 
+    def find_otherwise(
+        self, text: str, lowercase: bool, stopwords: frozenset[str]
+    ) -> list[str] | None:
+        """Return what is also one word in a question; see ``Backend``."""
+        words: list[str] | None = analyzing.find_otherwise(text, lowercase, stopwords)
+        return words
+
+    def find_otherwise_each(
+        self, texts: Sequence[str], lowercase: bool, stopwords: frozenset[str]
+    ) -> dict[int, list[str] | None]:
+        """Return what ``find_otherwise`` does for some texts, by number; see ``Backend``."""
+        found: dict[int, list[str] | None] = analyzing.find_otherwise_each(
+            texts, lowercase, stopwords
+        )
+        return found
+
     def analyze_text(
         self,
         text: str,
@@ -105,11 +121,12 @@ class CompiledBackend(Backend):
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
         runs: int = 0,
         letters: Callable[[str], str] | None = None,
+        otherwise: Callable[[str], list[str]] | None = None,
     ) -> list[str] | None:
         """Return the terms of a text in ASCII; see ``Backend``."""
         require(text.isascii(), "the text is not ASCII")
         terms: list[str] = analyzing.analyze_text(
-            text, known, unwanted, stemmer, analyze, runs, letters
+            text, known, unwanted, stemmer, analyze, runs, letters, otherwise
         )
         return terms
 

@@ -5,6 +5,7 @@ cdef enum:
     CJK = 2
     MARK = 3
     CLUSTER = 4
+    SYMBOL = 5
 
     APOSTROPHE = 1
     STOP = 2

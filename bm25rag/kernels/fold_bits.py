@@ -7,8 +7,8 @@ in a word; at ``SIGN`` which sign it is, or 0; then the flags.
 
 from __future__ import annotations
 
-# Kinds. CLUSTER begins a cluster of a Southeast Asian script.
-OTHER, WORD, CJK, MARK, CLUSTER = 0, 1, 2, 3, 4
+# Kinds. CLUSTER begins a cluster of a Southeast Asian script; a SYMBOL, as emoji are, is a word.
+OTHER, WORD, CJK, MARK, CLUSTER, SYMBOL = 0, 1, 2, 3, 4, 5
 # Signs that may be inside a word.
 APOSTROPHE, STOP, COMMA, PLUS, HASH = 1, 2, 3, 4, 5
 # Where size, kind and sign are.

@@ -152,6 +152,7 @@ class Scanner:
         fold_table: UInt64,
         least: int,
         possessives: bool,
+        joins: bool,
         question: bool,
         spare: list[Any],
     ) -> Scanned:
@@ -165,6 +166,8 @@ class Scanner:
             Of how many characters a word is, at least: 1, 2 or 3.
         possessives
             Whether to leave the ends of possessives out, of which nothing would remain.
+        joins
+            Whether to find what is also one word, behind the words of each text.
         question
             Whether they are questions, of which fewer characters and clusters are words.
         spare
@@ -173,8 +176,8 @@ class Scanner:
         """
         _check_texts(texts, fold_table)
         require(least in (1, 2, 3), "least is not 1, 2 or 3")
-        found = self._scanning.scan(texts, fold_table, least, possessives, question, spare)
-        return Scanned(*found)
+        rules = least, possessives, joins, question
+        return Scanned(*self._scanning.scan(texts, fold_table, *rules, spare))
 
     def new_words(self, room: int) -> WordTable:
         """Return an empty table with room for some words, a power of two."""

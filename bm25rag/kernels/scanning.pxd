@@ -2,7 +2,7 @@ from cpython.bytes cimport PyBytes_AsString
 from libc.string cimport memcpy
 
 from bm25rag.kernels.fold_bits cimport (
-    ASKED_SINGLE, CJK, CLUSTER, KIND, MARK, OTHER, PECULIAR, SIGN, SINGLE, SIZE, STOP, WORD,
+    ASKED_SINGLE, CJK, CLUSTER, DIGIT, KIND, MARK, OTHER, PECULIAR, SIGN, SINGLE, SIZE, STOP, SYMBOL, WORD,
 )
 from bm25rag.kernels.signs cimport class_of, is_inside
 from bm25rag.kernels.analyzing cimport mark_inside

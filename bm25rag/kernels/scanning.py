@@ -11,6 +11,7 @@ import cython
 import numpy as np
 
 from bm25rag.kernels.bigrams import with_bigrams
+from bm25rag.kernels.boundary import LONGEST_JOINED, LONGEST_WORD
 from bm25rag.kernels.memory import empty, view, zeros
 from bm25rag.kernels.scanner_interface import PAGE, PECULIAR_TEXT
 from bm25rag.kernels.word_table import BEYOND, TOGETHER
@@ -21,6 +22,7 @@ if not cython.compiled:
         ASKED_SINGLE,
         CJK,
         CLUSTER,
+        DIGIT,
         KIND,
         MARK,
         OTHER,
@@ -29,6 +31,7 @@ if not cython.compiled:
         SINGLE,
         SIZE,
         STOP,
+        SYMBOL,
         WORD,
     )
     from bm25rag.kernels.signs import class_of, is_inside
@@ -55,6 +58,10 @@ _NOTHING = cython.declare(cython.Py_ssize_t, -2)
 _SHORT = cython.declare(cython.Py_ssize_t, 1 << 10)
 _KEPT = cython.declare(cython.Py_ssize_t, 1 << 13)
 _FULL_STOP = cython.declare(cython.Py_ssize_t, 46)
+_LONGEST_JOINED = cython.declare(cython.Py_ssize_t, LONGEST_JOINED)
+_LONGEST_WORD = cython.declare(cython.Py_ssize_t, LONGEST_WORD)
+_A_LINE = cython.declare(cython.int, 95)
+_A_POINT = cython.declare(cython.int, 46)
 # In fewer bytes, and where fewer of them begin a Chinese, Japanese or Korean character, bigrams
 # are looked up like other words: to sort them has a price of its own. Of so many bytes one is
 # asked; it is no multiple of three.
@@ -71,7 +78,8 @@ class _Scan:
     numbers the words, and ``all_tokens`` is ``tokens`` as an array. ``source`` has the texts with
     a gap after each, lower-cased where that is a matter of ASCII; behind them, from ``aside`` on,
     room for words that are not ASCII. ``inside`` says whether what is one place before is inside
-    a word. ``edges`` are the places at which words begin and end, in turn. ``found`` takes words,
+    a word. ``edges`` are the places at which words begin and end, in turn; ``links`` those of
+    signs that may be links of one word. ``found`` takes words,
     as a ``WordTable`` has them, and ``origins`` where each was. ``pairs`` takes bigrams of code
     points of 16 bits, as ``with_bigrams`` has them, where there is room for any. A single text
     has ``own_ends`` and ``own_counts``.
@@ -86,6 +94,7 @@ class _Scan:
     table: cython.const[cython.ulonglong][::1]
     ends: cython.const[cython.longlong][::1]
     edges: cython.longlong[::1]
+    links: cython.longlong[::1]
     found: cython.ulonglong[:, ::1]
     origins: cython.longlong[::1]
     pairs: cython.uint[:, ::1]
@@ -100,8 +109,9 @@ class _Scan:
     least: cython.Py_ssize_t
     strange: cython.int
     signs: cython.bint
-    # Whether the texts are questions.
+    # Whether the texts are questions; and whether what is also one word is to be found.
     question: cython.bint
+    joins: cython.bint
     roles: cython.uchar[::1]
     aside: cython.Py_ssize_t
     # The next edge, and the next place if it is amid a run, else -1.
@@ -117,6 +127,10 @@ class _Scan:
     middle: cython.Py_ssize_t
     former: cython.Py_ssize_t
     prior: cython.int
+    # The next link, how many there are, and the text that the next one is in.
+    link: cython.Py_ssize_t
+    all_links: cython.Py_ssize_t
+    linked: cython.Py_ssize_t
     # Words found in this block, and their bytes; all before it; all bigrams; and the text
     # that the latest word was in.
     rows: cython.Py_ssize_t
@@ -237,7 +251,7 @@ def _find_peculiar(
         peculiar[text] = mark >> PECULIAR
 
 
-def scan(texts, fold_table, least, possessives, question, spare):
+def scan(texts, fold_table, least, possessives, joins, question, spare):
     """Turn texts into numbers of their words; see ``Scanner.scan``.
 
     Returns
@@ -261,6 +275,7 @@ def scan(texts, fold_table, least, possessives, question, spare):
     it.counts = view(out_counts)
     it.least = least
     it.question = question
+    it.joins = joins
     words: Words = it.words
     with cython.nogil:
         _run(it, words, size, without_possessives)
@@ -294,6 +309,7 @@ def _run(it: _Scan, words: Words, size: cython.Py_ssize_t, possessives: cython.b
     it.signs = it.table[_FULL_STOP] >> SIGN & 0xFF != 0
     it.aside = size + _BEYOND
     it.edge = it.rows = it.size = it.total = it.bigrams = it.text = 0
+    it.link = it.all_links = it.linked = 0
     it.at = it.prior = 0
     it.place = -1
     it.begin = it.end = it.length = it.middle = it.former = 0
@@ -306,7 +322,9 @@ def _run(it: _Scan, words: Words, size: cython.Py_ssize_t, possessives: cython.b
     words.used[1] = 0
     _fold(it)
     if it.signs:
-        mark_inside(it.source, it.inside, size, possessives)
+        it.all_links = mark_inside(it.source, it.inside, size, possessives, it.links)
+    if not it.joins:
+        it.all_links = 0
     return _scan(it, words, size)
 
 
@@ -322,9 +340,11 @@ def _with_room(size: cython.Py_ssize_t, spare) -> _Scan:
         pass
     it = _Scan()
     it.room = size + size // 4
-    it.source = view(np.empty(3 * it.room + 2 * BEYOND, np.uint8))
+    # Beside texts, so much again for what is folded, a half more, and for what is joined.
+    it.source = view(np.empty(4 * it.room + 2 * BEYOND, np.uint8))
     it.inside = empty(it.room + 1, np.uint8)
-    it.all_tokens = np.empty(it.room // 2 + 1, np.uint32)
+    it.all_tokens = np.empty(3 * (it.room // 4) + 4, np.uint32)
+    it.links = empty(it.room // 2 + 1, np.int64)
     it.tokens = view(it.all_tokens)
     it.edges = empty(BLOCK + 2, np.int64)
     # One more than BLOCK, since two words may end at once.
@@ -354,17 +374,24 @@ def _scan(it: _Scan, words: Words, size: cython.Py_ssize_t) -> cython.int:
     """Find words, block by block, and number them; return -1 after an error."""
     pending: cython.Py_ssize_t = 0
     first: cython.Py_ssize_t = 0
+    last: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
     while first < size:
-        pending = _find_edges(it, first, min(first + _BLOCK, size), pending)
+        last = min(first + _BLOCK, size)
+        pending = _find_edges(it, first, last, pending)
         it.edge = 0
         it.begin = it.aside
         it.end = it.aside
         it.middle = it.aside
         it.rows = 0
-        while it.edge < pending - 1:
-            _gather(it, pending - 1)
-            _split_runs(it, pending - 1)
-            if it.edge < pending - 1 and it.rows < _BLOCK:
+        stop = _edge_of_links(it, pending - 1, last)
+        while it.edge < pending - 1 or _are_links_before(it, last):
+            _gather(it, stop)
+            _split_runs(it, stop)
+            if it.edge >= stop and _are_links_before(it, last):
+                _join_links(it)
+                stop = _edge_of_links(it, pending - 1, last)
+            if it.rows < _BLOCK and (it.edge < pending - 1 or _are_links_before(it, last)):
                 continue
             number_words(
                 words, it.found, it.rows, it.source, it.size, it.tokens, it.total, it.hashes
@@ -538,7 +565,10 @@ def _role(byte: cython.uchar, following: cython.uchar) -> cython.uchar:
     digit: cython.uchar = (byte - 48) & 0xFF
     word: cython.uchar = (letter < 26) | (digit < 10) | (byte == 95) | (byte >= 128)
     # Most signs end a sentence or a clause: a space is behind them.
-    between: cython.uchar = ((byte == 39) | (byte == 44) | (byte == 46)) & (following > 32)
+    # An apostrophe or ampersand; a comma, hyphen or full stop.
+    quote: cython.uchar = (byte - 38) & 0xFF
+    point: cython.uchar = (byte - 44) & 0xFF
+    between: cython.uchar = ((quote < 2) | (point < 3)) & (following > 32)
     sign: cython.uchar = between | (byte == 35) | (byte == 43)
     return word | (2 if sign else 0)
 
@@ -745,6 +775,9 @@ def _split_runs(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
                     width = end - begin
                     low = _low_key(source, begin, width)
                     high = _high_key(source, begin, width)
+                elif at == SYMBOL:
+                    low = table[former] & _LOW_HALF
+                    width = table[former] >> SIZE & 0xFF
                 if width:
                     _keep_word(it, low, high, start, width, it.edges[edge])
                 if at == CLUSTER and kind != CLUSTER and length > 1 and not it.question:
@@ -788,6 +821,234 @@ def _split_runs(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
     it.former = former
     it.middle = middle
     it.prior = prior
+
+
+# --- links ---------------------------------------------------------------------------------------
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _are_links_before(it: _Scan, last: cython.Py_ssize_t) -> cython.bint:
+    """Whether the text that the next link is in ends before a place."""
+    return it.link < it.all_links and it.ends[it.linked] + it.linked < last
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _edge_of_links(
+    it: _Scan, stop: cython.Py_ssize_t, last: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """Return the first edge behind the text of the next link; ``stop`` if there is none."""
+    low: cython.Py_ssize_t = it.edge
+    high: cython.Py_ssize_t = stop
+    middle: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    if it.link >= it.all_links:
+        return stop
+    while it.links[it.link] >> 8 >= it.ends[it.linked] + it.linked:
+        it.linked += 1
+    if not _are_links_before(it, last):
+        return stop
+    end = it.ends[it.linked] + it.linked
+    while low < high:
+        middle = (low + high) >> 1
+        if it.edges[middle] > end:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _join_links(it: _Scan) -> cython.void:
+    """Add what is also one word in a text, as much as there is room for: all its words are found.
+
+    It lies where folded words do.
+    """
+    end: cython.Py_ssize_t = it.ends[it.linked] + it.linked
+    place: cython.Py_ssize_t
+    width: cython.Py_ssize_t
+    low: cython.ulonglong
+    high: cython.ulonglong
+    while it.link < it.all_links and it.links[it.link] >> 8 < end and it.rows < _BLOCK:
+        place = it.links[it.link] >> 8
+        if it.links[it.link] & 0xFF:
+            width = _join_two(it, place, it.links[it.link] >> 4 & 0xF, it.links[it.link] & 0xF)
+        else:
+            width = _join(it, place)
+        if width:
+            low = _low_key(it.source, it.end, width)
+            high = _high_key(it.source, it.end, width)
+            _keep_word(it, low, high, it.end, width, place)
+            it.end += width
+        it.link += 1
+    it.begin = it.middle = it.end
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _join_two(
+    it: _Scan, link: cython.Py_ssize_t, before: cython.Py_ssize_t, behind: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """Write two short parts of ASCII as one word; return its bytes, 0 if they are two numbers."""
+    source: cython.uchar[::1] = it.source
+    end: cython.Py_ssize_t = it.end
+    letters: cython.uchar = 0
+    i: cython.Py_ssize_t
+    for i in range(before):
+        source[end + i] = source[link - before + i]
+        letters |= source[end + i]
+    for i in range(behind):
+        source[end + before + i] = source[link + 1 + i]
+        letters |= source[end + before + i]
+    return before + behind if letters & 64 else 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _join(it: _Scan, link: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Write the parts around the first link of a chain as one word; return its bytes.
+
+    0 if it is no such link, or the parts are not written so; see ``analysis.links``.
+    """
+    parts: cython.Py_ssize_t = 1
+    width: cython.Py_ssize_t = 0
+    place: cython.Py_ssize_t = _begin_of_part(it, link)
+    former: cython.Py_ssize_t = place  # where the part begins
+    sign: cython.int = 0
+    points: cython.bint = True  # whether all links are full stops
+    wide: cython.bint = False  # whether a part has two characters
+    named: cython.bint = False  # whether there is a letter
+    is_digit: cython.bint = False  # whether the latest character is a digit
+    entry: cython.ulonglong
+    if place == link or _continues(it, place):
+        return 0
+    while True:
+        entry = _quick_entry(it, place)
+        if _is_part(entry):
+            if sign == _A_POINT and is_digit and entry >> DIGIT & 1:
+                return 0
+            wide = wide or (place > former)
+            is_digit = entry >> DIGIT & 1
+            named = named or not is_digit
+            if width <= _LONGEST_WORD:
+                it.source[it.end + width] = entry & 0xFF
+            width += 1
+            sign = 0
+        elif sign == 0 and _is_link(entry) and _is_part(_quick_entry(it, _quick_next(it, place))):
+            sign = entry & 0xFF
+            points = points and sign == _A_POINT
+            parts += 1
+            former = _quick_next(it, place)
+        else:
+            break
+        place = _quick_next(it, place)
+    if parts == 1 or _is_in_word(entry) or (points and not wide) or not named:
+        return 0
+    if parts == 2:
+        return width if width <= _LONGEST_JOINED else 0
+    return width if points and width <= _LONGEST_WORD else 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _begin_of_part(it: _Scan, place: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Return where letters and digits of ASCII begin that end before a place."""
+    before: cython.Py_ssize_t
+    while place > 0:
+        before = _former(it, place)
+        if not _is_part(_quick_entry(it, before)):
+            break
+        place = before
+    return place
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _continues(it: _Scan, place: cython.Py_ssize_t) -> cython.bint:
+    """Whether what begins at a place continues a chain, a longer word or a number."""
+    before: cython.Py_ssize_t
+    entry: cython.ulonglong
+    if place == 0:
+        return False
+    before = _former(it, place)
+    entry = _quick_entry(it, before)
+    if entry & _LOW_HALF == 44:  # a comma
+        return True
+    if _is_link(entry):
+        return before > 0 and _is_part(_quick_entry(it, _former(it, before)))
+    if entry >> KIND & 0xFF == MARK:  # those of clusters are in no word
+        while before > 0 and entry >> KIND & 0xFF == MARK:
+            before = _former(it, before)
+            entry = _quick_entry(it, before)
+        return entry >> KIND & 0xFF != CLUSTER
+    return _is_in_word(entry)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _quick_entry(it: _Scan, place: cython.Py_ssize_t) -> cython.ulonglong:
+    """As ``_entry``, in half the time where most characters are ASCII."""
+    return it.table[it.source[place]] if it.source[place] < 0x80 else _entry(it, place)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _quick_next(it: _Scan, place: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    return place + 1 if it.source[place] < 0x80 else _next(it, place)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _is_part(entry: cython.ulonglong) -> cython.bint:
+    """Whether a character is a letter or digit of ASCII, or folded to one."""
+    is_ascii: cython.bint = entry >> SIZE & 0xFF == 1 and entry >> KIND & 0xFF == WORD
+    return is_ascii and entry & 0xFF != _A_LINE
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _is_in_word(entry: cython.ulonglong) -> cython.bint:
+    return entry >> KIND & 0xFF == WORD or entry >> KIND & 0xFF == MARK
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _is_link(entry: cython.ulonglong) -> cython.bint:
+    low: cython.ulonglong = entry & _LOW_HALF
+    return low == 38 or low == 45 or low == 46
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _former(it: _Scan, place: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Return where the character of ``source`` before a place is."""
+    place -= 1
+    while place > 0 and it.source[place] & 0xC0 == 0x80:
+        place -= 1
+    return place
 
 
 @cython.cfunc
@@ -880,6 +1141,7 @@ class Finder:
         it.counts = it.own_counts
         it.least = least
         it.question = question
+        it.joins = False
         lacking: cython.Py_ssize_t = _lacking(it.data, it.table, folded)
         if lacking == _NOTHING:
             words: Words = it.words

@@ -187,6 +187,8 @@ def _requirement(
         terms = [stem for stem in stems if stem not in analyzer.stopped_stems]
     else:
         terms = analyzer.terms(part) if isinstance(part, str) else words
+        if isinstance(part, str) and analyzer.stopped_stems.issuperset(terms):
+            terms = []  # texts of nothing but stop words keep them, and others do not
     if isinstance(part, str):
         terms = _in_index(analyzer, terms)
     if not words:

@@ -73,13 +73,20 @@ def correct_queries(
     corrected = []
     for query in queries:
         corrections = {}
-        for term in islice((term for term in dict.fromkeys(query) if term in unknown), MOST):
+        misspelt = (term for term in dict.fromkeys(query) if term in unknown)
+        for term in islice((term for term in misspelt if not _is_joined(term, query)), MOST):
             if term not in replacements:
                 replacements[term] = _replacement(snapshot, term, filter)
             if (replacement := replacements[term]) is not None:
                 corrections[term] = replacement
         corrected.append(Correction(_corrected(query, corrections), corrections))
     return corrected
+
+
+def _is_joined(term: str, query: Iterable[str]) -> bool:
+    """Whether a term is two others of the query as one word, as questions ask for "x-ray"."""
+    terms = set(query)
+    return any(term[:at] in terms and term[at:] in terms for at in range(1, len(term)))
 
 
 def _is_word(term: str) -> bool:

@@ -70,7 +70,7 @@ def test_letters_of_their_own_keep_their_accents(language: str, one: str, other:
 def test_stop_words_are_folded_as_words_are() -> None:
     analyzer = Analyzer("french")
     assert "même" in load_stopwords("french")
-    assert analyzer.terms("même meme MÊME") == []
+    assert analyzer.terms("même meme MÊME velo") == analyzer.terms("velo") == ["velo"]
     assert Analyzer("french", fold_accents=False).terms("meme") == ["mem"]
 
 

@@ -45,6 +45,10 @@ ANALYZERS = {
     "not normalised": Analyzer(normalize=None),
     "paper's pattern, bigrams": Analyzer(token_pattern=PAPER_PATTERN),
     "identifiers": Analyzer(identifiers=True),
+    "code": Analyzer("code"),
+    "stop words with hyphens": Analyzer(
+        stopwords=["e-mail", "covid19", "mail", "covid", "3.11", "für"]
+    ),
     "thai": Analyzer("thai"),
     "ukrainian": Analyzer("ukrainian"),
     "runs whole": Analyzer(cjk=False),
@@ -143,6 +147,9 @@ PIECES = [
     "'", "\u2019", "\u02bc", ".", "..", ",", "+", "++", "#", "\uff0e", "\uff0b", "\uff03", "\uff07",
     "c", "C++", "c#", ".net", "3.5", "1,000", "U.S.", "don't", "John's ", "o's", "'s ", "\uff23",
     "กรุง", "เ", "\u0e48", "ที่", "ລາວ", "ខ្មែរ", "မြန်မာ", "๓", "٣", "३", "\xad", "\u2060", "\ufeff",
+    "e-mail", "a-b-c", "-", "1-2", "x-1", "-\u0301", "\u2010", "x\u2011y", "\uff0d", "&", "AT&T",
+    "\uff06", "\u2764\ufe0f", "\U0001f1eb\U0001f1f7", "docs.python.org", "3.11.4", "v2.0",
+    "covid19", "o'brien", "a-the", "type 2", "16 GB", "ｅ-ｍａｉｌ", "1,000-mile", "wi-fi’s", "a.b",
     "\u05f3", "צ\u05f4ל", "ँ", "ज\u093c", "ae\u0301", "👩\u200d💻", "getHTTPName", "a_b",
 ]  # fmt: skip
 RUNS = [
@@ -169,6 +176,10 @@ texts = st.lists(st.one_of(pieces, pieces, anything, latin, st.just("")), max_si
 @example(first=["\x00\x01\x02 red", "\x03\x04 red"], second=["\x00", "red\x01boat"])
 @example(first=["漢"], second=["漢字漢字", "字"])
 @example(first=["o's's a's's's x'll's"], second=["don't's"])
+@example(first=["..\uff0ea-0 \u0323\u0307.1"], second=["\uff0d\u0307\u0323.net"])
+@example(
+    first=["é-a.b-c"], second=["\u0e01\u0e48e-mail", "か\u3099e-mail", "漢e-mail漢", "\u212a-a"]
+)
 def test_any_texts(analyzer: Analyzer, first: list[str], second: list[str]) -> None:
     assert_same(analyzer, first, second)
 

@@ -24,11 +24,27 @@ PLAIN = Analyzer(language=None)
         ("C++17 and C/C++/C#9", ["c++", "17", "and", "c", "c++", "c#", "9"]),
         ("(C++) \u201cC#\u201d", ["c++", "c#"]),
         ("a+b C+++ CD4+ K+ notepad++ abc# #5", ["a", "b", "c", "cd4", "k", "notepad", "abc", "5"]),
-        ("Python 3.11.4, v2.0", ["python", "3.11.4", "v2.0"]),
+        ("Python 3.11.4, v2.0", ["python", "3.11.4", "3.11", "v2.0", "2.0"]),
         ("It is 3.5. Then 4.", ["it", "is", "3.5", "then", "4"]),
         ("1,000 or 12,345,678.90 or 1,2,3", ["1000", "or", "12345678.90", "or", "1", "2", "3"]),
         (".NET Core", [".net", "net", "core"]),
-        ("ASP.NET Node.js end.Start", ["asp", "net", "node", "js", "end", "start"]),
+        (
+            "ASP.NET Node.js end.Start",
+            ["asp", "net", "node", "js", "end", "start", "aspnet", "nodejs", "endstart"],
+        ),
+        (
+            "e-mail, x-ray's AT&T a-b-c 12-15",
+            [
+                *("e", "mail", "x", "ray", "at", "t", "a", "b", "c", "12", "15"),
+                *("email", "xray", "att"),
+            ],
+        ),
+        (
+            "docs.python.org 3.5-inch 1,000-mile",
+            [
+                *("docs", "python", "org", "3.5", "inch", "1000", "mile", "docspythonorg"),
+            ],
+        ),
         ("well...and so.", ["well", "and", "so"]),
         ("U.S. and U.S.A, e.g. z.B. т.е.", ["us", "and", "usa", "eg", "zb", "те"]),
         ("_emphasis_ __init__ snake_case ____", ["emphasis", "init", "snake_case"]),
@@ -54,7 +70,7 @@ def test_words_are_those_that_people_write(text: str, expected: list[str]) -> No
         ("shouldn't've", ["shouldnt"]),
         ("o's's don't's x'll's", ["o", "dont", "x"]),
         ("l'homme d'été qu'il", ["homme", "été", "qu", "il"]),
-        ("O'Brien's rock 'n' roll", ["brien", "rock", "n", "roll"]),
+        ("O'Brien's rock 'n' roll", ["brien", "obrien", "rock", "n", "roll"]),
         ("5'10 'quoted'", ["5", "10", "quoted"]),
     ],
 )
@@ -116,7 +132,7 @@ def test_the_pattern_of_the_paper_is_one_setting_away() -> None:
     [
         ("\u0440aypal", ["\u0440aypal"]),
         ("x漢y", ["x", "漢", "y"]),
-        ("\U0001f468\u200d\U0001f4bb code \u2764️", ["code"]),
+        ("\U0001f468\u200d\U0001f4bb code \u2764️", ["\U0001f468", "\U0001f4bb", "code", "\u2764"]),
         ("\ud800red \udfff", ["red"]),
         (
             "می\u200cخواهم",
@@ -132,7 +148,7 @@ def test_odd_texts_have_the_terms_one_would_expect(text: str, expected: list[str
 
 
 @pytest.mark.usefixtures("backend")
-@given(st.text("aBz1_ .,'+#-\t\n\x1c\"(\x00", max_size=12))
+@given(st.text("aBz1_ .,'+#-&\t\n\x1c\"(\x00", max_size=12))
 def test_words_in_ascii_are_those_of_the_pattern(text: str) -> None:
     assert scripts.find_ascii_words(text) == scripts.word_pattern(scripts.NO_PAGES).findall(text)
 

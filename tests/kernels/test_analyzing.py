@@ -13,18 +13,21 @@ from hypothesis import strategies as st
 
 from bm25rag import Analyzer
 from bm25rag.analysis import PAPER, scripts
+from bm25rag.analysis.links import numbered_words
 from bm25rag.kernels import backend as backends
 from bm25rag.kernels.boundary import LONGEST_WORD
 from support.environment import INTERPRETED
 
 ASCII = st.one_of(
-    st.text(alphabet="aB1_.,+#' ", max_size=24),
+    st.text(alphabet="aB1_.,+#-&' ", max_size=24),
     st.text(alphabet=".+#'a", max_size=12),
     st.text(st.characters(max_codepoint=127), max_size=40),
     st.lists(
         st.sampled_from(
             ["the", "What", "who", "cats", "don't", "3.5", "1,000", "c++", "C#", ".net", "U.S.",
-             "a_b", "_", "1.2.3", "1..2", "v2.0", "x" * 100, "x" * 101, "1.5" + "0" * 98, "Running"]
+             "a_b", "_", "e-mail", "x-1-2-a", "covid19", "2nd",
+             "16gb", "7", "a.b-c", "1.2.3", "1..2", "v2.0", "x" * 100,
+             "x" * 101, "1.5" + "0" * 98, "Running"]
         )
     ).map(" ".join),
 )  # fmt: skip
@@ -51,10 +54,14 @@ def plain_terms(analyzer: Analyzer, text: str) -> list[str]:
     if analyzer.token_pattern != "auto":
         words = analyzer.splitter.find_words(text, True)
     tokens, _ = analyzer.splitter.split_words(words, True)
-    for unwanted in (analyzer.stopwords | analyzer.query_stopwords, analyzer.stopwords):
-        terms = analyzer.stems([token for token in tokens if token not in unwanted])
-        if terms:
-            return terms
+    stopwords, unwanted = analyzer.stopwords, analyzer.stopwords | analyzer.query_stopwords
+    others: list[str] = []
+    if analyzer.joins_words:
+        numbered = numbered_words(analyzer.splitter.fold(text), unwanted)
+        others = analyzer.splitter.split_words(analyzer.joined_words(text) + numbered)[0]
+    for dropped in (unwanted, stopwords, frozenset[str]()):
+        if terms := analyzer.stems([token for token in tokens if token not in dropped]):
+            return terms + analyzer.stems([token for token in others if token not in stopwords])
     return []
 
 

@@ -325,7 +325,7 @@ def scan(data: bytes, ends: Any, points: int = CODE_POINTS, least: int = 1) -> A
     if scanner is None:
         pytest.skip("this backend has no scanner")
     texts = Texts(np.frombuffer(data, np.uint8), np.array(ends, np.int64))
-    return scanner.scan(texts, np.zeros(points, np.uint64), least, False, False, [])
+    return scanner.scan(texts, np.zeros(points, np.uint64), least, False, False, False, [])
 
 
 def find_words(least: int = 1, points: int = CODE_POINTS, kind: Any = np.uint64) -> Any:

@@ -113,14 +113,14 @@ def test_a_scan_that_failed_leaves_nothing_behind(
     text = " ".join(f"w{n}" for n in range(900)) + " 日本語" * 40
     batch = join([text.encode()])
     texts = Texts(np.frombuffer(batch.data, np.uint8), np.cumsum(batch.lengths, dtype=np.int64))
-    expected = scanner.scan(texts, fold_table, 1, True, False, [])
+    expected = scanner.scan(texts, fold_table, 1, True, True, False, [])
     for number in range(1000):
         spare: list[Any] = []
         try:
             with failing(number, error):
-                scanner.scan(texts, fold_table, 1, True, False, spare)
+                scanner.scan(texts, fold_table, 1, True, True, False, spare)
         except error:
-            again = scanner.scan(texts, fold_table, 1, True, False, spare)
+            again = scanner.scan(texts, fold_table, 1, True, True, False, spare)
             assert all(map(_same, again, expected))
         else:
             break

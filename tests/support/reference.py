@@ -146,7 +146,7 @@ class Reference:
     documents: dict[str, Terms] = field(default_factory=dict)
     metadata: dict[str, dict[str, Any]] = field(default_factory=dict)
     counter: int = 0
-    # Words that documents keep, and that are no terms.
+    # Words that documents keep, and that are no terms but of texts of nothing else.
     stopped: frozenset[str] = frozenset()
     whole: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
@@ -176,7 +176,7 @@ class Reference:
                 self.documents[name], self.whole[name] = texts[place], {}
             else:
                 self.whole[name] = copy.deepcopy(self.by_field(texts[place]))
-                kept = {field_: self.kept(own) for field_, own in self.whole[name].items()}
+                kept = {field_: self.terms(own) for field_, own in self.whole[name].items()}
                 self.documents[name] = kept if isinstance(texts[place], dict) else kept["text"]
             self.metadata[name] = dict(metadata[place]) if metadata is not None else {}
             written[name] = None
@@ -238,24 +238,31 @@ class Reference:
     # -- parts -----------------------------------------------------------------
 
     def kept(self, words: Sequence[str]) -> list[str]:
-        """Return the terms of words."""
+        """Return words without stop words."""
         return [word for word in words if word not in self.stopped]
+
+    def terms(self, words: Sequence[str]) -> list[str]:
+        """Return the terms of a text: its words without stop words, unless it has no others."""
+        return self.kept(words) or list(words)
 
     def scoring(self, query: Query | Parts) -> Query:
         """Return what scores."""
         if not isinstance(query, Parts):
             return query
-        demanded = [term for part in (*query.must, *query.phrases) for term in self.kept(part)]
-        scoring: Query = self.kept(query.text) + demanded
+        demanded = (*query.must, *query.phrases)
+        scoring: Query
         if isinstance(query.text, Mapping):
-            scoring = {**query.text, **{t: 0.0 for t in demanded if t not in query.text}}
+            unscored = {term: 0.0 for part in demanded for term in self.kept(part)}
+            scoring = {**query.text, **{t: 0.0 for t in unscored if t not in query.text}}
+        else:
+            scoring = [term for part in (query.text, *demanded) for term in self.terms(part)]
         if not query.also:
             return scoring
         total = {term: times(scoring, term) for term in scoring}
         for words, weight in query.also.items():
-            kept = self.kept(words)
-            for term in dict.fromkeys(kept):
-                total[term] = total.get(term, 0.0) + weight * kept.count(term)
+            own = self.terms(words)
+            for term in dict.fromkeys(own):
+                total[term] = total.get(term, 0.0) + weight * own.count(term)
         return total
 
     def texts(self, name: str, field_: str | None) -> list[list[str]]:
@@ -291,7 +298,8 @@ class Reference:
         one = query.field
         demands = bool(query.must or query.phrases)
         if one is not None:
-            touched = any(not set(self.scoring(query)).isdisjoint(text) for text in texts)
+            scoring = set(self.scoring(query))
+            touched = any(not scoring.isdisjoint(self.terms(text)) for text in texts)
         return (
             (touched or demands)
             and all(self.has(name, part, one) for part in query.must)
