@@ -40,7 +40,7 @@ from bm25rag.common.checks import LARGEST_WEIGHT, check_flag, check_real, check_
 from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels import backend
-from bm25rag.kernels.boundary import LONGEST_WORD
+from bm25rag.kernels.boundary import LONGEST_WORD, Otherwise
 
 _How: TypeAlias = tuple[
     dict[str, tuple[str, ...]],
@@ -50,6 +50,7 @@ _How: TypeAlias = tuple[
     int,
     Callable[[str], str] | None,
 ]
+_HowOfTexts: TypeAlias = tuple[*_How, Otherwise | None]
 # Words of queries whose terms are remembered, in some 12 MB. Four thousand passages have 33,000:
 # with room for 10,000 their analysis took a half longer.
 _MOST_WORDS = 1 << 16
@@ -214,6 +215,10 @@ class Analyzer:
             fold_accents=self.fold_accents,
             ngrams=self.ngrams,
         )
+        # Whether folding only lowers letters of ASCII.
+        self._lowers = self.lowercase and not self.identifiers and self.language != "turkish"
+        # Whether what is also one word, as "e-mail" is, has a term.
+        self.joins_words: bool = self.tokenizer is None and self.splitter.joins_words
         self._stemmer = None if self.stemmer is None else Stemmer(self.stemmer)
         self._document_terms = _WordTerms(self, question=False)
         self._question_terms = _WordTerms(self, question=True)
@@ -333,13 +338,12 @@ class Analyzer:
             If ``text`` is not a string, or the tokenizer returns no list of strings.
         """
         if self._auto and type(text) is str and text.isascii():
-            folded = self.splitter.fold(text)
+            folded = text.lower() if self._lowers else self.splitter.fold(text)
             if folded.isascii():  # a Turkish one need not be
-                otherwise = self._otherwise if self.joins_words else None
-                terms = self._wanted_terms.of_text(folded, otherwise)
+                terms = self._wanted_terms.of_text(folded)
                 if terms is not None:
-                    terms = terms or self._question_terms.of_text(folded, otherwise)
-                    return terms or self._all_terms.of_text(folded, otherwise) or []
+                    terms = terms or self._question_terms.of_text(folded)
+                    return terms or self._all_terms.of_text(folded) or []
         words = self.find_words(text, question=True)
         if self.tokenizer is not None:
             return words
@@ -359,14 +363,17 @@ class Analyzer:
             words = backend.current().find_otherwise(text, lowercase, self._unwanted)
         return splitter.find_otherwise(text, self._unwanted) if words is None else words
 
-    def _written_otherwise(self, texts: Sequence[str]) -> Iterable[int]:
-        """Return which of some questions may have what is also one word."""
-        if not self.joins_words:
-            return ()
-        if not self.splitter.keeps_ascii:
-            return range(len(texts))
-        how = self.splitter.lowercase, self._unwanted
-        return backend.current().find_otherwise_each(texts, *how)
+    def _add_otherwise(self, texts: Sequence[str], terms: list[list[str]]) -> None:
+        """Add the terms of what is also one word to those of questions that have any."""
+        found: Mapping[int, list[str] | None] = dict.fromkeys(range(len(texts)))
+        if self.splitter.keeps_ascii:
+            lowercase = self.splitter.lowercase
+            found = backend.current().find_otherwise_each(texts, lowercase, self._unwanted)
+        for number, words in found.items():
+            if own := terms[number]:
+                if words is None:
+                    words = self.splitter.find_otherwise(texts[number], self._unwanted)
+                own += self._document_terms.of(words)
 
     @lazy_property
     def _unwanted(self) -> frozenset[str]:
@@ -387,9 +394,8 @@ class Analyzer:
                 terms += [self.query_terms(text) for text in some]
             else:
                 wanted = self._wanted_terms.of_each(*scanned)
-                for number in self._written_otherwise(some):
-                    if wanted[number]:
-                        wanted[number] += self._otherwise(some[number])
+                if self.joins_words:
+                    self._add_otherwise(some, wanted)
                 pairs = zip(some, wanted, strict=True)
                 terms += [own or self.query_terms(text) for text, own in pairs]
         return terms
@@ -435,11 +441,6 @@ class Analyzer:
             If ``text`` is not a string, or the tokenizer returns no list of strings.
         """
         return self.splitter.split_words(self.find_words(text))[0]
-
-    @property
-    def joins_words(self) -> bool:
-        """Whether what is also one word, as "e-mail" is, has a term."""
-        return self.tokenizer is None and self.splitter.joins_words
 
     @property
     def keeps_words(self) -> bool:
@@ -697,14 +698,24 @@ class _WordTerms:
             self._known.clear()
         return terms
 
-    def of_text(
-        self, text: str, otherwise: Callable[[str], list[str]] | None = None
-    ) -> list[str] | None:
-        """Return the terms of an ASCII text, folded; ``None`` if the backend finds no words."""
-        terms = backend.current().analyze_text(text, *self._how, otherwise)
+    def of_text(self, text: str) -> list[str] | None:
+        """Return the terms of an ASCII text, folded; ``None`` if the backend finds no words.
+
+        Behind those of a question come those of what is also one word.
+        """
+        terms = backend.current().analyze_text(text, *self._how_of_texts)
         if len(self._known) > _MOST_WORDS:
             self._known.clear()
         return terms
+
+    @lazy_property
+    def _how_of_texts(self) -> _HowOfTexts:
+        """The same, and what is done with what is also one word."""
+        analyzer = self._analyzer
+        joins = analyzer.joins_words and (self._question or (self._keeps_all and not self._whole))
+        others = analyzer._document_terms
+        otherwise = Otherwise(others.of, others._known, analyzer._unwanted)
+        return *self._how, otherwise if joins else None
 
     @lazy_property
     def _how(self) -> _How:

@@ -81,7 +81,9 @@ def _bytes():
     return kinds
 
 
-# Letters, digits, and what is not ASCII.
+# Letters, digits, and what is not ASCII: what that is has two names.
+_UNSURE = cython.declare(cython.int, 4)
+_ABROAD = cython.declare(cython.int, 8)
 _BYTES = cython.declare(cython.const[cython.uchar][::1], view(_bytes()))
 # Where words meet: at a link, a space, or a character that may be folded to a link or a digit.
 _LINKING = cython.declare(cython.int, 1)
@@ -100,6 +102,7 @@ def _seams():
 _SEAMS = cython.declare(cython.const[cython.uchar][::1], view(_seams()))
 _LONGEST_PAIR = cython.declare(cython.Py_ssize_t, LONGEST_PAIR)
 
+_NO_LINKS = str.maketrans("", "", "-&.")
 # What a byte is to words with links: a part, what may be one, or neither.
 _PARTS = cython.declare(cython.const[cython.uchar][::1], view(_parts()))
 
@@ -207,25 +210,31 @@ def find_otherwise_each(texts, lowercase, stopwords):
 def find_otherwise(text, lowercase, stopwords):
     """Return what is also one word in a question; see ``Backend.find_otherwise``."""
     size: cython.Py_ssize_t = 0
-    utf8 = None
     if cython.compiled and text.isascii():
         data = cython.cast(
             "const unsigned char *",
             PyUnicode_AsUTF8AndSize(text, cython.address(size)),  # noqa: F821 - of the .pxd
         )
-    else:
-        utf8 = str.encode(text, "utf-8", "surrogatepass")
-        size = len(utf8)
-        data = (
-            cython.cast("const unsigned char *", cython.cast(cython.p_char, utf8))
-            if cython.compiled
-            else utf8
-        )
+        return _otherwise_in(data, size, lowercase, stopwords)
+    utf8 = str.encode(text, "utf-8", "surrogatepass")
+    data = (
+        cython.cast("const unsigned char *", cython.cast(cython.p_char, utf8))
+        if cython.compiled
+        else utf8
+    )
+    return _otherwise_in(data, len(utf8), lowercase, stopwords)
+
+
+@cython.cfunc
+def _otherwise_in(
+    data: cython.pointer[cython.const[cython.uchar]],
+    size: cython.Py_ssize_t,
+    lowercase: cython.bint,
+    stopwords,
+):
     joined: list = []
     paired: list = []
     i: cython.Py_ssize_t
-    stop: cython.Py_ssize_t
-    start: cython.Py_ssize_t
     found: cython.int
     for i in range(1, size - 1):
         found = _SEAMS[data[i]]
@@ -237,23 +246,63 @@ def find_otherwise(text, lowercase, stopwords):
             continue
         if not _BYTES[data[i - 1]] or not _BYTES[data[i + 1]]:
             continue
-        found = _pair_at(data, size, i) if found == _SPACED else _chain_at(data, size, i)
+        if found == _SPACED:
+            found = _pair_at(data, size, i)
+            if found > 0:
+                _add_pair(paired, data, i, found, lowercase, stopwords)
+        else:
+            found = _chain_at(data, size, i)
+            if found > 0:
+                joined.append(_chain(data, i, found, lowercase))
         if found < 0:
             return None
-        if found == 0:
-            continue
-        start = _part_before(data, i)
-        stop = start + found
-        word = bytes(data[start:stop]).decode("ascii")
-        if lowercase:
-            word = word.lower()
-        if data[i] != _A_SPACE:
-            joined.append(word.replace("-", "").replace("&", "").replace(".", ""))
-            continue
-        first, _, second = word.partition(" ")
-        if first not in stopwords and second not in stopwords:
-            paired.append(first + second)
     return joined + paired
+
+
+@cython.cfunc
+@cython.inline
+def _text(
+    data: cython.pointer[cython.const[cython.uchar]],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+):
+    """Return a text of ASCII."""
+    if cython.compiled:
+        return PyUnicode_DecodeUTF8(  # noqa: F821 - of the .pxd
+            cython.cast(cython.p_char, data + start), stop - start, "strict"
+        )
+    return data[start:stop].decode("ascii")
+
+
+@cython.cfunc
+def _chain(
+    data: cython.pointer[cython.const[cython.uchar]],
+    place: cython.Py_ssize_t,
+    width: cython.Py_ssize_t,
+    lowercase: cython.bint,
+):
+    """Return the parts of a chain as one word."""
+    start: cython.Py_ssize_t = _part_before(data, place)
+    word = _text(data, start, start + width).translate(_NO_LINKS)
+    return word.lower() if lowercase else word
+
+
+@cython.cfunc
+def _add_pair(
+    paired: list,
+    data: cython.pointer[cython.const[cython.uchar]],
+    place: cython.Py_ssize_t,
+    width: cython.Py_ssize_t,
+    lowercase: cython.bint,
+    stopwords,
+):
+    """Add a pair as one word, unless one is a stop word."""
+    start: cython.Py_ssize_t = _part_before(data, place)
+    first, second = _text(data, start, place), _text(data, place + 1, start + width)
+    if lowercase:
+        first, second = first.lower(), second.lower()
+    if first not in stopwords and second not in stopwords:
+        paired.append(first + second)
 
 
 @cython.cfunc
@@ -279,6 +328,69 @@ def _part_before(
 
 
 @cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _kind_before(
+    data: cython.pointer[cython.const[cython.uchar]], place: cython.Py_ssize_t
+) -> cython.int:
+    """Return what the character before a place is: see ``_wide_kind``."""
+    if place == 0:
+        return 0
+    place -= 1
+    if data[place] < 128:
+        return _BYTES[data[place]]
+    while place > 0 and data[place] & 0xC0 == 0x80:
+        place -= 1
+    return _wide_kind(data, place)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _kind_at(
+    data: cython.pointer[cython.const[cython.uchar]],
+    size: cython.Py_ssize_t,
+    place: cython.Py_ssize_t,
+) -> cython.int:
+    """Return what the character at a place is: see ``_wide_kind``."""
+    if place >= size:
+        return 0
+    return _BYTES[data[place]] if data[place] < 128 else _wide_kind(data, place)
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _wide_kind(
+    data: cython.pointer[cython.const[cython.uchar]], place: cython.Py_ssize_t
+) -> cython.int:
+    """Return what a character is that is not ASCII, as bits of ``_BYTES``.
+
+    ``_ABROAD`` for a letter of Latin, Greek or Cyrillic that does not become ASCII; 0 for a space,
+    dash, quotation mark or degree; ``_UNSURE`` for others.
+    """
+    first: cython.int = data[place]
+    second: cython.int = data[place + 1]
+    is_sign: cython.bint
+    if first == 0xC3:
+        return _UNSURE if second == 0x97 or second == 0xB7 else _ABROAD
+    if first == 0xE2 and second == 0x80:
+        second = data[place + 2]
+        is_sign = second <= 0x8B or 0x93 <= second <= 0x95 or 0x9C <= second <= 0x9F
+        return 0 if is_sign or second == 0xAF else _UNSURE
+    if first == 0xC2:
+        return 0 if second in b"\xa0\xab\xb0\xbb" else _UNSURE
+    if first == 0xCE:
+        return _ABROAD if second >= 0x91 and second != 0xA2 else _UNSURE
+    if first == 0xCF:
+        return _ABROAD if second <= 0x89 else _UNSURE
+    if first == 0xE1:
+        return _ABROAD if 0xB8 <= second <= 0xBB else _UNSURE
+    if first == 0xC4 and second == 0xB0:  # its lower case is an i and a mark
+        return _UNSURE
+    return _ABROAD if 0xC4 <= first <= 0xC9 or 0xD0 <= first <= 0xD1 else _UNSURE
+
+
+@cython.cfunc
 @cython.exceptval(check=False)
 def _pair_at(
     data: cython.pointer[cython.const[cython.uchar]],
@@ -290,42 +402,42 @@ def _pair_at(
     behind: cython.int = _BYTES[data[place + 1]]
     start: cython.Py_ssize_t = place
     stop: cython.Py_ssize_t = place + 1
-    byte: cython.int
-    if (before | behind) & 4:  # neither a letter nor a digit of ASCII, unless it is folded
-        while data[start - 1] & 0xC0 == 0x80:
-            start -= 1
-        if before == 4 and not _stays(data[start - 1], data[start]):
-            return -1
-        return 0 if behind != 4 or _stays(data[stop], data[stop + 1]) else -1
-    if before == behind:
+    if before == behind and before != _UNSURE:
         return 0
+    if (before | behind) & _UNSURE:  # no letter or digit of ASCII, unless it is folded to one
+        if before == _UNSURE:
+            while data[start - 1] & 0xC0 == 0x80:
+                start -= 1
+            if 0xE3 <= data[start - 1] <= 0xEE or _wide_kind(data, start - 1) != _UNSURE:
+                return 0
+        if behind == _UNSURE:
+            if 0xE3 <= data[stop] <= 0xEE or _wide_kind(data, stop) != _UNSURE:
+                return 0
+        return -1
     while start > 0 and _BYTES[data[start - 1]] == before:
         start -= 1
     while stop < size and _BYTES[data[stop]] == behind:
         stop += 1
     if stop - start - 1 > _LONGEST_PAIR or (behind == 1 and stop - place > 4):
         return 0
-    byte = _BYTES[data[start - 1]] if start else 0
-    if byte:
-        return -1 if byte == 4 else 0
-    if start > 1 and data[start - 1] in b"-&.,'" and _BYTES[data[start - 2]]:
-        return -1 if _BYTES[data[start - 2]] == 4 else 0
+    before = _kind_before(data, start)
+    if before:
+        return -1 if before == _UNSURE else 0
+    if start > 1 and data[start - 1] in b"-&.,'":
+        before = _kind_before(data, start - 1)
+        if before:
+            return -1 if before == _UNSURE else 0
     if stop < size and data[stop] in b"+#":
         return 0
     place = stop
     while place < size and data[place] in b"&'.+#-":
         place += 1
-    if place < size and (data[place] == _A_LINE or _BYTES[data[place]]):
-        return -1 if _BYTES[data[place]] == 4 else 0
+    if place < size and data[place] == _A_LINE:
+        return 0
+    behind = _kind_at(data, size, place)
+    if behind:
+        return -1 if behind == _UNSURE else 0
     return stop - start
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _stays(first: cython.int, second: cython.int) -> cython.bint:
-    """Whether a character that begins so surely stays in its place, and does not become ASCII."""
-    return 0xE3 <= first <= 0xEE or _is_letter(first, second)
 
 
 @cython.cfunc
@@ -347,11 +459,15 @@ def _chain_at(
     wide: cython.bint = False
     named: cython.bint = False
     width: cython.Py_ssize_t
+    around: cython.int
     if start == place or _PARTS[data[place + 1]] != 1:  # beside what is not ASCII
-        stop = place - 1 if start == place else place + 2
-        return 0 if stop < size and _is_letter(data[stop - 1], data[stop]) else -1
-    if start > 1 and _SEAMS[data[start - 1]] == _LINKING and _PARTS[data[start - 2]]:
-        return -1 if _PARTS[data[start - 2]] == 2 else 0
+        if start == place and _kind_before(data, place) != _UNSURE:
+            return 0
+        return -1 if _kind_at(data, size, place + 1) & (_UNSURE | 3) else 0
+    if start > 1 and _SEAMS[data[start - 1]] == _LINKING:
+        around = _kind_before(data, start - 1)
+        if around and around != _ABROAD:
+            return -1 if around == _UNSURE else 0
     while stop < size:
         if _PARTS[data[stop]] == 1:
             wide = wide or stop > begun
@@ -366,14 +482,14 @@ def _chain_at(
             break
         stop += 1
     width = stop - start - links
-    if start > 1 and _is_letter(data[start - 2], data[start - 1]):
+    around = _kind_before(data, start) | _kind_at(data, size, stop)
+    if around & _ABROAD:
         return 0
-    if stop + 1 < size and _is_letter(data[stop], data[stop + 1]):
-        return 0
-    if (start and data[start - 1] >= 128) or (stop < size and data[stop] >= 128):
+    if around & _UNSURE:
         return -1
-    if stop + 1 < size and _SEAMS[data[stop]] == _LINKING and data[stop + 1] >= 128:
-        return -1
+    if stop < size and _SEAMS[data[stop]] == _LINKING:
+        if _kind_at(data, size, stop + 1) == _UNSURE:
+            return -1
     if (points and not wide) or not named or (links > 1 and not points):
         return 0
     if width > (_LONGEST_JOINED if links == 1 else _LONGEST):
@@ -383,25 +499,31 @@ def _chain_at(
     return 0 if stop < size and data[stop] == _A_LINE else stop - start
 
 
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _is_letter(first: cython.int, second: cython.int) -> cython.bint:
-    """Whether two bytes are a letter of Latin or Cyrillic, none of which becomes ASCII alone."""
-    if first == 0xC3:
-        return second != 0x97 and second != 0xB7
-    return 0xC4 <= first <= 0xC9 or 0xD0 <= first <= 0xD1
-
-
 def analyze_text(text, known, unwanted, stemmer, analyze, runs, letters, otherwise):
     """Return the terms of a text; see ``Backend.analyze_text``."""
     it: _Words = _words(text)
     analysis: _Analysis = _start(known, unwanted, stemmer, runs, letters)
-    seams: cython.bint = False
+    joined: list = None
+    paired: list = None
     former: cython.Py_ssize_t = 0  # where the word before ends
+    linked: cython.bint = False  # whether a link is before that
+    found: cython.int
     while _next(it):
-        if it.start == former + 1 and former:
-            seams = seams or _is_seam(it.data, former)
+        found = 0
+        if it.start == former + 1 and former and otherwise is not None:
+            found = _seam(it.data, former)
+        if found == _SPACED:
+            found = _pair_at(it.data, it.size, former)
+            if found > 0:
+                if paired is None:
+                    paired = []
+                _add_pair(paired, it.data, former, found, False, otherwise[2])
+            found = 0
+        elif found and not linked:
+            if joined is None:
+                joined = []
+            _add_chain(joined, it.data, it.size, former)
+        linked = found == _LINKING
         former = it.stop
         word = _word(it)
         terms = analysis.known.get(word)
@@ -409,21 +531,62 @@ def analyze_text(text, known, unwanted, stemmer, analyze, runs, letters, otherwi
             terms = _analyze_plain(analysis, word, _plain_kind(it.data, it.start, it.stop))
         _append(analysis, word, terms)
     terms = _finish(analysis, analyze)
-    if seams and terms and otherwise is not None:
-        terms += otherwise(text)
+    if terms and (joined or paired):
+        _add_otherwise(terms, (joined or []) + (paired or []), otherwise)
     return terms
+
+
+@cython.cfunc
+def _add_otherwise(terms: list, words: list, otherwise) -> None:
+    """Add the terms of what is also one word, by an ``Otherwise``."""
+    known: dict = otherwise[1]
+    found: list = []
+    for word in words:
+        own = known.get(word)
+        if own is None:
+            terms.extend(otherwise[0](words))
+            return
+        found.extend(own)
+    terms.extend(found)
 
 
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _is_seam(
+def _seam(
     data: cython.pointer[cython.const[cython.uchar]], place: cython.Py_ssize_t
-) -> cython.bint:
-    """Whether two words around a sign may also be one: by a link, or if one is a number."""
-    if data[place] == _A_SPACE:
-        return (48 <= data[place - 1] <= 57) != (48 <= data[place + 1] <= 57)
-    return _SEAMS[data[place]] == _LINKING
+) -> cython.int:
+    """Return where two words meet that may also be one, as ``_SEAMS`` do; 0 if they may not.
+
+    That is at a link between letters and digits, or at a space beside one digit.
+    """
+    sign: cython.uchar = data[place]
+    before: cython.uchar = data[place - 1] - 48
+    behind: cython.uchar = data[place + 1] - 48
+    if sign == _A_SPACE:
+        return _SPACED if (before < 10) != (behind < 10) else 0
+    if sign == 45 or sign == _A_POINT or sign == 38:
+        return _LINKING if _PARTS[data[place - 1]] & _PARTS[data[place + 1]] else 0
+    return 0
+
+
+@cython.cfunc
+def _add_chain(
+    joined: list,
+    data: cython.pointer[cython.const[cython.uchar]],
+    size: cython.Py_ssize_t,
+    place: cython.Py_ssize_t,
+):
+    """Add the chain of a link, the first between two words, as one word, if it is one."""
+    found: cython.int
+    start: cython.Py_ssize_t = _part_before(data, place)
+    # "u.s" is a word; what is before that is none.
+    while start > 1 and _SEAMS[data[start - 1]] == _LINKING and _PARTS[data[start - 2]]:
+        place = start - 1
+        start = _part_before(data, place)
+    found = _chain_at(data, size, place)
+    if found > 0:
+        joined.append(_chain(data, place, found, False))
 
 
 def analyze_words(words, known, unwanted, stemmer, analyze, runs, letters):

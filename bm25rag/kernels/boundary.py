@@ -23,7 +23,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -60,6 +60,24 @@ LONGEST_WORD = 100
 LONGEST_JOINED, LONGEST_PAIR = 8, 10
 # What ``analyze_words`` need not leave to Python; see there.
 PAIRS, SINGLES, CLUSTERS, AS_WRITTEN = 1, 2, 4, 8
+
+
+class Otherwise(NamedTuple):
+    """What finds the terms of what is also one word in a question.
+
+    Parameters
+    ----------
+    analyze
+        Returns the terms of words.
+    known
+        The terms of words that were analysed before.
+    stopwords
+        Words to which no number is joined.
+    """
+
+    analyze: Callable[[list[str]], list[str]]
+    known: dict[str, tuple[str, ...]]
+    stopwords: frozenset[str]
 
 
 class Backend(ABC):
@@ -330,7 +348,7 @@ class Backend(ABC):
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
         runs: int = 0,
         letters: Callable[[str], str] | None = None,
-        otherwise: Callable[[str], list[str]] | None = None,
+        otherwise: Otherwise | None = None,
     ) -> list[str] | None:
         """Return the terms of a text in ASCII: of the words that ``find_ascii_words`` finds.
 
@@ -341,7 +359,8 @@ class Backend(ABC):
         known, unwanted, stemmer, analyze, runs, letters
             As for ``analyze_words``.
         otherwise
-            Returns terms of what may also be one word in a text that has terms.
+            What finds the terms of what ``find_otherwise`` finds in a text that has terms;
+            ``None``: that is not looked for.
 
         Returns
         -------

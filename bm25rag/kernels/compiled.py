@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bm25rag.common.arrays import Float64, Int64, UInt8, UInt16, UInt32, UInt64, Unsigned
-from bm25rag.kernels.boundary import Backend
+from bm25rag.kernels.boundary import Backend, Otherwise
 from bm25rag.kernels.checks import require
 from bm25rag.kernels.loading import WRITING, find, load
 from bm25rag.kernels.records import (
@@ -121,7 +121,7 @@ class CompiledBackend(Backend):
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
         runs: int = 0,
         letters: Callable[[str], str] | None = None,
-        otherwise: Callable[[str], list[str]] | None = None,
+        otherwise: Otherwise | None = None,
     ) -> list[str] | None:
         """Return the terms of a text in ASCII; see ``Backend``."""
         require(text.isascii(), "the text is not ASCII")
