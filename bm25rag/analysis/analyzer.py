@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -50,7 +51,6 @@ _How: TypeAlias = tuple[
     int,
     Callable[[str], str] | None,
 ]
-_HowOfTexts: TypeAlias = tuple[*_How, Otherwise | None]
 # Words of queries whose terms are remembered, in some 12 MB. Four thousand passages have 33,000:
 # with room for 10,000 their analysis took a half longer.
 _MOST_WORDS = 1 << 16
@@ -318,7 +318,9 @@ class Analyzer:
         """
         if not self.joins_words:
             return []
-        return self._find_otherwise(text) if question else self.splitter.joined_words(text)
+        if question:
+            return self.splitter.find_otherwise(text, self._unwanted)
+        return self.splitter.joined_words(text)
 
     def query_terms(self, text: str) -> list[str]:
         """Return the terms of a question, in order, repeats included.
@@ -347,33 +349,8 @@ class Analyzer:
         words = self.find_words(text, question=True)
         if self.tokenizer is not None:
             return words
-        terms = self._wanted_terms.of(words) or self._question_terms.of(words)
-        terms = terms or (self._all_terms.of(words) if words else words)
-        return terms + self._otherwise(text) if terms and self.joins_words else terms
-
-    def _otherwise(self, text: str) -> list[str]:
-        """Return the terms of what is also one word in a question, as "e-mail" and "type 2" are."""
-        words = self._find_otherwise(text)
-        return self._document_terms.of(words) if words else words
-
-    def _find_otherwise(self, text: str) -> list[str]:
-        splitter, words = self.splitter, None
-        if splitter.keeps_ascii:
-            lowercase = splitter.lowercase
-            words = backend.current().find_otherwise(text, lowercase, self._unwanted)
-        return splitter.find_otherwise(text, self._unwanted) if words is None else words
-
-    def _add_otherwise(self, texts: Sequence[str], terms: list[list[str]]) -> None:
-        """Add the terms of what is also one word to those of questions that have any."""
-        found: Mapping[int, list[str] | None] = dict.fromkeys(range(len(texts)))
-        if self.splitter.keeps_ascii:
-            lowercase = self.splitter.lowercase
-            found = backend.current().find_otherwise_each(texts, lowercase, self._unwanted)
-        for number, words in found.items():
-            if own := terms[number]:
-                if words is None:
-                    words = self.splitter.find_otherwise(texts[number], self._unwanted)
-                own += self._document_terms.of(words)
+        terms = self._wanted_terms.of(words, text) or self._question_terms.of(words, text)
+        return terms or self._all_terms.of(words, text)
 
     @lazy_property
     def _unwanted(self) -> frozenset[str]:
@@ -394,8 +371,7 @@ class Analyzer:
                 terms += [self.query_terms(text) for text in some]
             else:
                 wanted = self._wanted_terms.of_each(*scanned)
-                if self.joins_words:
-                    self._add_otherwise(some, wanted)
+                backend.current().add_otherwise(some, wanted, self._wanted_terms.otherwise)
                 pairs = zip(some, wanted, strict=True)
                 terms += [own or self.query_terms(text) for text, own in pairs]
         return terms
@@ -674,6 +650,7 @@ class _WordTerms:
         self._wanted = wanted
         self._whole = whole
         self._keeps_all = keeps_all or whole
+        self._asks = question or keeps_all
         self._known: dict[str, tuple[str, ...]] = {}
 
     @lazy_property
@@ -684,9 +661,9 @@ class _WordTerms:
         stopwords = self._analyzer.stopwords
         return stopwords | self._analyzer.query_stopwords if self._wanted else stopwords
 
-    def of(self, words: list[str]) -> list[str]:
-        """Return the terms of words, one after another."""
-        terms = backend.current().analyze_words(words, *self._how)
+    def of(self, words: list[str], text: str = "") -> list[str]:
+        """Return the terms of words, one after another, and of what else is one in their text."""
+        terms = backend.current().analyze_words(words, *self._how, self.otherwise, text)
         if len(self._known) > _MOST_WORDS:
             self._known.clear()
         return terms
@@ -699,23 +676,22 @@ class _WordTerms:
         return terms
 
     def of_text(self, text: str) -> list[str] | None:
-        """Return the terms of an ASCII text, folded; ``None`` if the backend finds no words.
-
-        Behind those of a question come those of what is also one word.
-        """
-        terms = backend.current().analyze_text(text, *self._how_of_texts)
+        """Return the terms of an ASCII text, folded; ``None`` if the backend finds no words."""
+        terms = backend.current().analyze_text(text, *self._how, self.otherwise)
         if len(self._known) > _MOST_WORDS:
             self._known.clear()
         return terms
 
     @lazy_property
-    def _how_of_texts(self) -> _HowOfTexts:
-        """The same, and what is done with what is also one word."""
+    def otherwise(self) -> Otherwise | None:
+        """How terms are found of what is also one word in questions."""
         analyzer = self._analyzer
-        joins = analyzer.joins_words and (self._question or (self._keeps_all and not self._whole))
-        others = analyzer._document_terms
-        otherwise = Otherwise(others.of, others._known, analyzer._unwanted)
-        return *self._how, otherwise if joins else None
+        if not (analyzer.joins_words and self._asks):
+            return None
+        splitter, stopwords, others = analyzer.splitter, analyzer._unwanted, analyzer._document_terms
+        find = partial(splitter.find_otherwise, stopwords=stopwords)
+        how = splitter.lowercase, splitter.keeps_ascii
+        return Otherwise(find, others.of, others._known, stopwords, *how)
 
     @lazy_property
     def _how(self) -> _How:

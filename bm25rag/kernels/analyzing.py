@@ -102,6 +102,13 @@ def _seams():
 _SEAMS = cython.declare(cython.const[cython.uchar][::1], view(_seams()))
 _LONGEST_PAIR = cython.declare(cython.Py_ssize_t, LONGEST_PAIR)
 
+# The places of an ``Otherwise``, whose names take longer.
+_FIND = cython.declare(cython.Py_ssize_t, 0)
+_ANALYZE = cython.declare(cython.Py_ssize_t, 1)
+_KNOWN = cython.declare(cython.Py_ssize_t, 2)
+_STOPWORDS = cython.declare(cython.Py_ssize_t, 3)
+_LOWERCASE = cython.declare(cython.Py_ssize_t, 4)
+_KEEPS_ASCII = cython.declare(cython.Py_ssize_t, 5)
 _NO_LINKS = str.maketrans("", "", "-&.")
 # What a byte is to words with links: a part, what may be one, or neither.
 _PARTS = cython.declare(cython.const[cython.uchar][::1], view(_parts()))
@@ -195,48 +202,74 @@ def find_ascii_words(text):
     return words
 
 
-def find_otherwise_each(texts, lowercase, stopwords):
-    """Return what is also one word in questions; see ``Backend.find_otherwise_each``."""
-    found: dict = {}
-    number: cython.Py_ssize_t
-    for number, text in enumerate(texts):
-        words = find_otherwise(text, lowercase, stopwords)
-        if words is None or words:
-            found[number] = words
-    return found
+def add_otherwise(texts, terms, otherwise):
+    """Add the terms of what is also one word; see ``Backend.add_otherwise``."""
+    for text, own in zip(texts, terms):
+        if own:
+            _add_otherwise(own, _find_otherwise(text, otherwise), otherwise)
 
 
-@cython.ccall
-def find_otherwise(text, lowercase, stopwords):
-    """Return what is also one word in a question; see ``Backend.find_otherwise``."""
+@cython.cfunc
+def _find_otherwise(text, otherwise):
+    """Return what is also one word in a question, by an ``Otherwise``."""
     size: cython.Py_ssize_t = 0
-    if cython.compiled and text.isascii():
-        data = cython.cast(
-            "const unsigned char *",
-            PyUnicode_AsUTF8AndSize(text, cython.address(size)),  # noqa: F821 - of the .pxd
-        )
-        return _otherwise_in(data, size, lowercase, stopwords)
-    utf8 = str.encode(text, "utf-8", "surrogatepass")
-    data = (
-        cython.cast("const unsigned char *", cython.cast(cython.p_char, utf8))
-        if cython.compiled
-        else utf8
-    )
-    return _otherwise_in(data, len(utf8), lowercase, stopwords)
+    if not otherwise[_KEEPS_ASCII]:
+        return otherwise[_FIND](text)
+    if cython.compiled:
+        try:
+            data = cython.cast(
+                "const unsigned char *",
+                PyUnicode_AsUTF8AndSize(text, cython.address(size)),  # noqa: F821 - of the .pxd
+            )
+        except UnicodeEncodeError:  # there are surrogates
+            return otherwise[_FIND](text)
+    else:
+        data = str.encode(text, "utf-8", "surrogatepass")
+        size = len(data)
+    words = _otherwise_in(data, size, otherwise)
+    return otherwise[_FIND](text) if words is None else words
+
+
+@cython.cfunc
+def _add_otherwise(terms: list, words, otherwise):
+    """Add the terms of what is also one word, by an ``Otherwise``."""
+    if not words:
+        return
+    known: dict = otherwise[_KNOWN]
+    found: list = []
+    for word in words:
+        own = known.get(word)
+        if own is None:
+            terms.extend(otherwise[_ANALYZE](words))
+            return
+        found.extend(own)
+    terms.extend(found)
 
 
 @cython.cfunc
 def _otherwise_in(
     data: cython.pointer[cython.const[cython.uchar]],
     size: cython.Py_ssize_t,
-    lowercase: cython.bint,
-    stopwords,
+    otherwise,
 ):
-    joined: list = []
-    paired: list = []
+    """Return what is also one word in UTF-8; ``None`` if that is not known."""
+    joined: list = None
+    paired: list = None
     i: cython.Py_ssize_t
     found: cython.int
+    before: cython.uchar
+    behind: cython.uchar
+    stopwords = None
+    lowercase: cython.bint = False
     for i in range(1, size - 1):
+        if 57 < data[i] < 0xE2:  # as most are
+            continue
+        if data[i] == _A_SPACE:
+            before = data[i - 1]
+            behind = data[i + 1]
+            # Letters, between which most are, have that bit, and no digit has.
+            if before < 128 and behind < 128 and before & behind & 64:
+                continue
         found = _SEAMS[data[i]]
         if found == 0:
             continue
@@ -246,17 +279,20 @@ def _otherwise_in(
             continue
         if not _BYTES[data[i - 1]] or not _BYTES[data[i + 1]]:
             continue
-        if found == _SPACED:
-            found = _pair_at(data, size, i)
-            if found > 0:
-                _add_pair(paired, data, i, found, lowercase, stopwords)
-        else:
-            found = _chain_at(data, size, i)
-            if found > 0:
-                joined.append(_chain(data, i, found, lowercase))
+        is_link: cython.bint = found == _LINKING
+        found = _chain_at(data, size, i) if is_link else _pair_at(data, size, i)
         if found < 0:
             return None
-    return joined + paired
+        if found == 0:
+            continue
+        if joined is None:
+            joined, paired = [], []
+            lowercase, stopwords = otherwise[_LOWERCASE], otherwise[_STOPWORDS]
+        if is_link:
+            joined.append(_chain(data, i, found, lowercase))
+        else:
+            _add_pair(paired, data, i, found, lowercase, stopwords)
+    return () if joined is None else joined + paired
 
 
 @cython.cfunc
@@ -517,7 +553,7 @@ def analyze_text(text, known, unwanted, stemmer, analyze, runs, letters, otherwi
             if found > 0:
                 if paired is None:
                     paired = []
-                _add_pair(paired, it.data, former, found, False, otherwise[2])
+                _add_pair(paired, it.data, former, found, False, otherwise[_STOPWORDS])
             found = 0
         elif found and not linked:
             if joined is None:
@@ -537,20 +573,6 @@ def analyze_text(text, known, unwanted, stemmer, analyze, runs, letters, otherwi
 
 
 @cython.cfunc
-def _add_otherwise(terms: list, words: list, otherwise) -> None:
-    """Add the terms of what is also one word, by an ``Otherwise``."""
-    known: dict = otherwise[1]
-    found: list = []
-    for word in words:
-        own = known.get(word)
-        if own is None:
-            terms.extend(otherwise[0](words))
-            return
-        found.extend(own)
-    terms.extend(found)
-
-
-@cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
 def _seam(
@@ -564,10 +586,11 @@ def _seam(
     before: cython.uchar = data[place - 1] - 48
     behind: cython.uchar = data[place + 1] - 48
     if sign == _A_SPACE:
-        return _SPACED if (before < 10) != (behind < 10) else 0
-    if sign == 45 or sign == _A_POINT or sign == 38:
-        return _LINKING if _PARTS[data[place - 1]] & _PARTS[data[place + 1]] else 0
-    return 0
+        if (before < 10) == (behind < 10):
+            return 0
+    elif sign != 45 and sign != _A_POINT and sign != 38:
+        return 0
+    return _SEAMS[sign] if _BYTES[data[place - 1]] and _BYTES[data[place + 1]] else 0
 
 
 @cython.cfunc
@@ -589,12 +612,17 @@ def _add_chain(
         joined.append(_chain(data, place, found, False))
 
 
-def analyze_words(words, known, unwanted, stemmer, analyze, runs, letters):
+def analyze_words(
+    words, known, unwanted, stemmer, analyze, runs, letters, otherwise=None, text=""
+):
     """Return the terms of words; see ``Backend.analyze_words``."""
     analysis: _Analysis = _start(known, unwanted, stemmer, runs, letters)
     for word in words:
         _append(analysis, word, _terms_of(analysis, word))
-    return _finish(analysis, analyze)
+    terms = _finish(analysis, analyze)
+    if terms and otherwise is not None:
+        _add_otherwise(terms, _find_otherwise(text, otherwise), otherwise)
+    return terms
 
 
 @cython.cfunc
@@ -710,7 +738,7 @@ def _analyze_plain(analysis: _Analysis, word, kind: cython.int):
     """Return the terms of a plain word, and remember them; ``None``: it is left to Python."""
     if analysis.stemmer is None or kind == 0:
         return None
-    terms = _of_token(analysis, word)
+    terms = _of_token(analysis, word, kind & _HAS_LETTERS)
     if kind == _MIXED and analysis.runs & _AS_WRITTEN:
         terms += _asked_parts(analysis, word)
     analysis.known[word] = terms
@@ -727,18 +755,21 @@ def _asked_parts(analysis: _Analysis, word):
     if digits:
         if len(letters) < 2 or not letters.isalpha():
             return ()
-        return _of_token(analysis, letters) + _of_token(analysis, digits)
+        return _of_token(analysis, letters) + _of_token(analysis, digits, False)
     letters = word.lstrip("0123456789")
     if len(letters) < 2 or not letters.isalpha() or letters in ("st", "nd", "rd", "th"):
         return ()
     digits = word[: len(word) - len(letters)]
-    return _of_token(analysis, digits) + _of_token(analysis, letters)
+    return _of_token(analysis, digits, False) + _of_token(analysis, letters)
 
 
 @cython.cfunc
-def _of_token(analysis: _Analysis, token):
+def _of_token(analysis: _Analysis, token, stems: cython.bint = True):
+    """Return the term of a token, of which no stemmer changes those of digits."""
     if token in analysis.unwanted:
         return ()
+    if not stems:
+        return (token,)
     if analysis.stem is None:
         analysis.stem = analysis.stemmer()
     return (analysis.stem(token) or token,)

@@ -63,21 +63,31 @@ PAIRS, SINGLES, CLUSTERS, AS_WRITTEN = 1, 2, 4, 8
 
 
 class Otherwise(NamedTuple):
-    """What finds the terms of what is also one word in a question.
+    """How terms are found of what is also one word in a question, as "e-mail" and "type 2" are.
 
     Parameters
     ----------
+    find
+        Returns such words of a text.
     analyze
         Returns the terms of words.
     known
-        The terms of words that were analysed before.
+        Those of words that were analysed before.
     stopwords
         Words to which no number is joined.
+    lowercase
+        Whether words are in lower case.
+    keeps_ascii
+        Whether no letters and digits come to be ASCII or cease to be, but for wide ones: a backend
+        may find the words of most texts itself.
     """
 
+    find: Callable[[str], list[str]]
     analyze: Callable[[list[str]], list[str]]
     known: dict[str, tuple[str, ...]]
     stopwords: frozenset[str]
+    lowercase: bool
+    keeps_ascii: bool
 
 
 class Backend(ABC):
@@ -312,33 +322,6 @@ class Backend(ABC):
         """
         return None
 
-    def find_otherwise(
-        self, text: str, lowercase: bool, stopwords: frozenset[str]
-    ) -> list[str] | None:
-        """Return what is also one word in a question, as "e-mail" and "type 2" are.
-
-        Parameters
-        ----------
-        text
-            The text.
-        lowercase
-            Whether to lower-case.
-        stopwords
-            Words to which no number is joined.
-
-        Returns
-        -------
-        words
-            The words, as ``analysis.links`` finds them; ``None`` if that is left to Python.
-        """
-        return None
-
-    def find_otherwise_each(
-        self, texts: Sequence[str], lowercase: bool, stopwords: frozenset[str]
-    ) -> dict[int, list[str] | None]:
-        """Return what ``find_otherwise`` does for some texts, by number, unless it is nothing."""
-        return dict.fromkeys(range(len(texts)))
-
     def analyze_text(
         self,
         text: str,
@@ -359,8 +342,8 @@ class Backend(ABC):
         known, unwanted, stemmer, analyze, runs, letters
             As for ``analyze_words``.
         otherwise
-            What finds the terms of what ``find_otherwise`` finds in a text that has terms;
-            ``None``: that is not looked for.
+            How the terms of what is also one word are found, which come last, if there are other
+            terms; ``None``: they are not looked for.
 
         Returns
         -------
@@ -378,6 +361,8 @@ class Backend(ABC):
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
         runs: int = 0,
         letters: Callable[[str], str] | None = None,
+        otherwise: Otherwise | None = None,
+        text: str = "",
     ) -> list[str]:
         """Return the terms of words, one after another.
 
@@ -403,10 +388,35 @@ class Backend(ABC):
         letters
             Returns the token of a word of other letters that are not all ASCII; ``None``: such
             words are left to ``analyze``.
+        otherwise
+            As for ``analyze_text``.
+        text
+            The text that the words are of, for ``otherwise``.
         """
         found = {word: terms for word in words if (terms := known.get(word)) is not None}
         found |= analyze([word for word in dict.fromkeys(words) if word not in found])
-        return list(chain.from_iterable(map(found.__getitem__, words)))
+        all_terms = list(chain.from_iterable(map(found.__getitem__, words)))
+        self.add_otherwise([text], [all_terms], otherwise)
+        return all_terms
+
+    def add_otherwise(
+        self, texts: Sequence[str], terms: Sequence[list[str]], otherwise: Otherwise | None
+    ) -> None:
+        """Add the terms of what is also one word to those of each text that has any.
+
+        Parameters
+        ----------
+        texts
+            The texts.
+        terms
+            The terms of each.
+        otherwise
+            As for ``analyze_text``.
+        """
+        require(len(texts) == len(terms), "texts and terms differ in length")
+        for text, own in zip(texts, terms, strict=True):
+            if otherwise is not None and own and (words := otherwise.find(text)):
+                own += otherwise.analyze(words)
 
     def analyze_texts(
         self,

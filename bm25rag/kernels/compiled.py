@@ -96,22 +96,6 @@ class CompiledBackend(Backend):
         found: list[str] = analyzing.find_ascii_words(text)
         return found
 
-    def find_otherwise(
-        self, text: str, lowercase: bool, stopwords: frozenset[str]
-    ) -> list[str] | None:
-        """Return what is also one word in a question; see ``Backend``."""
-        words: list[str] | None = analyzing.find_otherwise(text, lowercase, stopwords)
-        return words
-
-    def find_otherwise_each(
-        self, texts: Sequence[str], lowercase: bool, stopwords: frozenset[str]
-    ) -> dict[int, list[str] | None]:
-        """Return what ``find_otherwise`` does for some texts, by number; see ``Backend``."""
-        found: dict[int, list[str] | None] = analyzing.find_otherwise_each(
-            texts, lowercase, stopwords
-        )
-        return found
-
     def analyze_text(
         self,
         text: str,
@@ -139,12 +123,22 @@ class CompiledBackend(Backend):
         analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
         runs: int = 0,
         letters: Callable[[str], str] | None = None,
+        otherwise: Otherwise | None = None,
+        text: str = "",
     ) -> list[str]:
         """Return the terms of words, one after another; see ``Backend``."""
         terms: list[str] = analyzing.analyze_words(
-            words, known, unwanted, stemmer, analyze, runs, letters
+            words, known, unwanted, stemmer, analyze, runs, letters, otherwise, text
         )
         return terms
+
+    def add_otherwise(
+        self, texts: Sequence[str], terms: Sequence[list[str]], otherwise: Otherwise | None
+    ) -> None:
+        """Add the terms of what is also one word; see ``Backend``."""
+        require(len(texts) == len(terms), "texts and terms differ in length")
+        if otherwise is not None:
+            analyzing.add_otherwise(texts, terms, otherwise)
 
     def _analyze_texts(
         self,
