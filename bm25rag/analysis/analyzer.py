@@ -346,9 +346,9 @@ class Analyzer:
                 if terms is not None:
                     terms = terms or self._question_terms.of_text(folded)
                     return terms or self._all_terms.of_text(folded) or []
-        words = self.find_words(text, question=True)
-        if self.tokenizer is not None:
-            return words
+        if self.tokenizer is not None or not isinstance(text, str):
+            return self.find_words(text)
+        words = self.splitter.find_words(text, True)
         terms = self._wanted_terms.of(words, text) or self._question_terms.of(words, text)
         return terms or self._all_terms.of(words, text)
 
@@ -688,10 +688,17 @@ class _WordTerms:
         analyzer = self._analyzer
         if not (analyzer.joins_words and self._asks):
             return None
-        splitter, stopwords, others = analyzer.splitter, analyzer._unwanted, analyzer._document_terms
-        find = partial(splitter.find_otherwise, stopwords=stopwords)
-        how = splitter.lowercase, splitter.keeps_ascii
-        return Otherwise(find, others.of, others._known, stopwords, *how)
+        splitter, asked = analyzer.splitter, analyzer._unwanted
+        return Otherwise(
+            find=partial(splitter.find_otherwise, stopwords=asked),
+            analyze=analyzer._document_terms.of,
+            known=self._known,
+            unwanted=analyzer.stopwords,
+            stemmer=analyzer.word_stemmer,
+            stopwords=asked,
+            lowercase=splitter.lowercase,
+            keeps_ascii=splitter.keeps_ascii,
+        )
 
     @lazy_property
     def _how(self) -> _How:

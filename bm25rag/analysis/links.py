@@ -21,8 +21,8 @@ _POINTED = late_pattern(r"\d\.\d")
 # A word and a number that follow one another, and a number and what may be a unit; the second may
 # be the first of the next pair.
 _PAIR = late_pattern(
-    r"(?<![^\W_])(?<![^\W_][-&.,'])(?:([A-Za-z]+) (?=([0-9]+)(?![\w&'.+#-]*\w|[+#]))"
-    r"|([0-9]+) (?=([A-Za-z]{1,3})(?![\w&'.+#-]*\w|[+#])))"
+    r"(?<![^\W_])(?<![^\W_][-&.,'])(?:([A-Za-z]++) (?=([0-9]++)(?![\w&'.+#-]*\w|[+#]))"
+    r"|([0-9]++) (?=([A-Za-z]{1,3}+)(?![\w&'.+#-]*\w|[+#])))"
 )
 
 

@@ -46,11 +46,15 @@ class Match(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """A part of a text, its words, and by word the tokens that match, each with its term."""
+    """A part of a text, its words, and by word the tokens that match, each with its term.
+
+    ``joined`` is what is also one word.
+    """
 
     start: int
     text: str
     words: list[str]
+    joined: list[str]
     found: dict[str, list[tuple[str, str]]]
 
 
@@ -150,8 +154,9 @@ def _blocks(text: str, analyzer: Analyzer, terms: AbstractSet[str]) -> Iterator[
             end = max(spaces) + 1 or end
         block = text[start:end]
         words = analyzer.find_words(block)
-        every = {*words, *analyzer.joined_words(block)}
-        yield _Block(start, block, words, _terms_of(list(every), analyzer, terms))
+        joined = analyzer.joined_words(block)
+        found = _terms_of([*{*words, *joined}], analyzer, terms)
+        yield _Block(start, block, words, [word for word in joined if word in found], found)
         start = end
 
 
@@ -198,7 +203,7 @@ def _locate(block: _Block, analyzer: Analyzer) -> list[Match]:
             start, end = block.start + spans[begin][0], block.start + spans[stop - 1][1]
             matches.append(Match(start, end, term, begin, stop, folded[begin:stop]))
         at = first + len(analyzer.splitter.first_of_bigram(word) or word)
-    if not analyzer.joins_words:
+    if not block.joined:
         return matches
     for word, first, last in analyzer.splitter.find_joined(folded):
         for _, term in block.found.get(word, ()):

@@ -52,6 +52,8 @@ APOSTROPHES = late_pattern("[\u2019\u02bc]")
 HYPHENS = late_pattern("[\u2010\u2011]")
 # Links of words that are not ASCII, two hyphens before wide forms, and what they are folded to.
 LINKS = (("\u2010", "-"), ("\u2011", "-"), ("\uff0d", "-"), ("\uff06", "&"), ("\uff0e", "."))
+# What may become a link between two words: without any, a text need not be folded again.
+LINK = late_pattern(r"[-&.\u2010\u2011\uff0d\uff06\uff0e](?=\S)")
 # Emoji and other pictures: each is a word. None of them is of letters or digits.
 EMOJI = late_pattern(
     "[\u231a\u231b\u23e9-\u23fa\u2600-\u2775\u2794-\u27bf\u2b05-\u2b07\u2b1b\u2b1c\u2b50\u2b55"

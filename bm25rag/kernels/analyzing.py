@@ -106,10 +106,11 @@ _LONGEST_PAIR = cython.declare(cython.Py_ssize_t, LONGEST_PAIR)
 _FIND = cython.declare(cython.Py_ssize_t, 0)
 _ANALYZE = cython.declare(cython.Py_ssize_t, 1)
 _KNOWN = cython.declare(cython.Py_ssize_t, 2)
-_STOPWORDS = cython.declare(cython.Py_ssize_t, 3)
-_LOWERCASE = cython.declare(cython.Py_ssize_t, 4)
-_KEEPS_ASCII = cython.declare(cython.Py_ssize_t, 5)
-_NO_LINKS = str.maketrans("", "", "-&.")
+_UNWANTED = cython.declare(cython.Py_ssize_t, 3)
+_STEMMER = cython.declare(cython.Py_ssize_t, 4)
+_STOPWORDS = cython.declare(cython.Py_ssize_t, 5)
+_LOWERCASE = cython.declare(cython.Py_ssize_t, 6)
+_KEEPS_ASCII = cython.declare(cython.Py_ssize_t, 7)
 # What a byte is to words with links: a part, what may be one, or neither.
 _PARTS = cython.declare(cython.const[cython.uchar][::1], view(_parts()))
 
@@ -206,44 +207,32 @@ def add_otherwise(texts, terms, otherwise):
     """Add the terms of what is also one word; see ``Backend.add_otherwise``."""
     for text, own in zip(texts, terms):
         if own:
-            _add_otherwise(own, _find_otherwise(text, otherwise), otherwise)
+            _add_otherwise(own, text, otherwise)
 
 
 @cython.cfunc
-def _find_otherwise(text, otherwise):
-    """Return what is also one word in a question, by an ``Otherwise``."""
+def _add_otherwise(terms: list, text, otherwise):
+    """Add the terms of what is also one word in a text, by an ``Otherwise``."""
     size: cython.Py_ssize_t = 0
-    if not otherwise[_KEEPS_ASCII]:
-        return otherwise[_FIND](text)
-    if cython.compiled:
-        try:
-            data = cython.cast(
-                "const unsigned char *",
-                PyUnicode_AsUTF8AndSize(text, cython.address(size)),  # noqa: F821 - of the .pxd
-            )
-        except UnicodeEncodeError:  # there are surrogates
-            return otherwise[_FIND](text)
-    else:
-        data = str.encode(text, "utf-8", "surrogatepass")
-        size = len(data)
-    words = _otherwise_in(data, size, otherwise)
-    return otherwise[_FIND](text) if words is None else words
-
-
-@cython.cfunc
-def _add_otherwise(terms: list, words, otherwise):
-    """Add the terms of what is also one word, by an ``Otherwise``."""
-    if not words:
-        return
-    known: dict = otherwise[_KNOWN]
-    found: list = []
-    for word in words:
-        own = known.get(word)
-        if own is None:
-            terms.extend(otherwise[_ANALYZE](words))
-            return
-        found.extend(own)
-    terms.extend(found)
+    found = None
+    if otherwise[_KEEPS_ASCII]:
+        if cython.compiled:
+            try:
+                data = cython.cast(
+                    "const unsigned char *",
+                    PyUnicode_AsUTF8AndSize(text, cython.address(size)),  # noqa: F821 - of the .pxd
+                )
+                found = _otherwise_in(data, size, otherwise)
+            except UnicodeEncodeError:  # there are surrogates
+                pass
+        else:
+            data = str.encode(text, "utf-8", "surrogatepass")
+            found = _otherwise_in(data, len(data), otherwise)
+    if found is None:
+        words = otherwise[_FIND](text)
+        found = otherwise[_ANALYZE](words) if words else ()
+    if found:
+        terms.extend(found)
 
 
 @cython.cfunc
@@ -252,15 +241,14 @@ def _otherwise_in(
     size: cython.Py_ssize_t,
     otherwise,
 ):
-    """Return what is also one word in UTF-8; ``None`` if that is not known."""
-    joined: list = None
-    paired: list = None
+    """Return the terms of what is also one word in UTF-8; ``None`` if that is not known."""
+    joined = ()
+    paired = ()
     i: cython.Py_ssize_t
     found: cython.int
+    is_link: cython.bint
     before: cython.uchar
     behind: cython.uchar
-    stopwords = None
-    lowercase: cython.bint = False
     for i in range(1, size - 1):
         if 57 < data[i] < 0xE2:  # as most are
             continue
@@ -279,66 +267,52 @@ def _otherwise_in(
             continue
         if not _BYTES[data[i - 1]] or not _BYTES[data[i + 1]]:
             continue
-        is_link: cython.bint = found == _LINKING
+        is_link = found == _LINKING
         found = _chain_at(data, size, i) if is_link else _pair_at(data, size, i)
         if found < 0:
             return None
         if found == 0:
             continue
-        if joined is None:
-            joined, paired = [], []
-            lowercase, stopwords = otherwise[_LOWERCASE], otherwise[_STOPWORDS]
         if is_link:
-            joined.append(_chain(data, i, found, lowercase))
+            joined += _joined_terms(data, i, found, otherwise)
         else:
-            _add_pair(paired, data, i, found, lowercase, stopwords)
-    return () if joined is None else joined + paired
+            paired += _joined_terms(data, i, found, otherwise)
+    return joined + paired
 
 
 @cython.cfunc
-@cython.inline
-def _text(
+def _joined_terms(
     data: cython.pointer[cython.const[cython.uchar]],
-    start: cython.Py_ssize_t,
-    stop: cython.Py_ssize_t,
+    place: cython.Py_ssize_t,
+    width: cython.Py_ssize_t,
+    otherwise,
 ):
-    """Return a text of ASCII."""
+    """Return the terms of a chain or pair at the place of its first sign, of so many bytes.
+
+    They are remembered by the text, which is no word: there is a sign amid it.
+    """
+    start: cython.Py_ssize_t = _part_before(data, place)
+    known: dict = otherwise[_KNOWN]
     if cython.compiled:
-        return PyUnicode_DecodeUTF8(  # noqa: F821 - of the .pxd
-            cython.cast(cython.p_char, data + start), stop - start, "strict"
+        text = PyUnicode_DecodeUTF8(  # noqa: F821 - of the .pxd
+            cython.cast(cython.p_char, data + start), width, "strict"
         )
-    return data[start:stop].decode("ascii")
-
-
-@cython.cfunc
-def _chain(
-    data: cython.pointer[cython.const[cython.uchar]],
-    place: cython.Py_ssize_t,
-    width: cython.Py_ssize_t,
-    lowercase: cython.bint,
-):
-    """Return the parts of a chain as one word."""
-    start: cython.Py_ssize_t = _part_before(data, place)
-    word = _text(data, start, start + width).translate(_NO_LINKS)
-    return word.lower() if lowercase else word
-
-
-@cython.cfunc
-def _add_pair(
-    paired: list,
-    data: cython.pointer[cython.const[cython.uchar]],
-    place: cython.Py_ssize_t,
-    width: cython.Py_ssize_t,
-    lowercase: cython.bint,
-    stopwords,
-):
-    """Add a pair as one word, unless one is a stop word."""
-    start: cython.Py_ssize_t = _part_before(data, place)
-    first, second = _text(data, start, place), _text(data, place + 1, start + width)
-    if lowercase:
-        first, second = first.lower(), second.lower()
-    if first not in stopwords and second not in stopwords:
-        paired.append(first + second)
+    else:
+        text = data[start : start + width].decode("ascii")
+    terms = known.get(text)
+    if terms is None:
+        word = text.lower() if otherwise[_LOWERCASE] else text
+        if data[place] == _A_SPACE:
+            first, _, second = word.partition(" ")
+            stopwords = otherwise[_STOPWORDS]
+            word = "" if first in stopwords or second in stopwords else first + second
+        else:
+            word = word.replace("-", "").replace("&", "").replace(".", "")
+        terms = ()
+        if word and word not in otherwise[_UNWANTED]:
+            terms = (otherwise[_STEMMER]()(word) or word,)
+        known[text] = terms
+    return terms
 
 
 @cython.cfunc
@@ -539,11 +513,12 @@ def analyze_text(text, known, unwanted, stemmer, analyze, runs, letters, otherwi
     """Return the terms of a text; see ``Backend.analyze_text``."""
     it: _Words = _words(text)
     analysis: _Analysis = _start(known, unwanted, stemmer, runs, letters)
-    joined: list = None
-    paired: list = None
+    joined = ()
+    paired = ()
     former: cython.Py_ssize_t = 0  # where the word before ends
     linked: cython.bint = False  # whether a link is before that
     found: cython.int
+    place: cython.Py_ssize_t
     while _next(it):
         found = 0
         if it.start == former + 1 and former and otherwise is not None:
@@ -551,15 +526,16 @@ def analyze_text(text, known, unwanted, stemmer, analyze, runs, letters, otherwi
         if found == _SPACED:
             found = _pair_at(it.data, it.size, former)
             if found > 0:
-                if paired is None:
-                    paired = []
-                _add_pair(paired, it.data, former, found, False, otherwise[_STOPWORDS])
-            found = 0
+                paired += _joined_terms(it.data, former, found, otherwise)
+            linked = False
         elif found and not linked:
-            if joined is None:
-                joined = []
-            _add_chain(joined, it.data, it.size, former)
-        linked = found == _LINKING
+            linked = True
+            place = _first_link(it.data, former)
+            found = _chain_at(it.data, it.size, place)
+            if found > 0:
+                joined += _joined_terms(it.data, place, found, otherwise)
+        else:
+            linked = found == _LINKING
         former = it.stop
         word = _word(it)
         terms = analysis.known.get(word)
@@ -568,7 +544,7 @@ def analyze_text(text, known, unwanted, stemmer, analyze, runs, letters, otherwi
         _append(analysis, word, terms)
     terms = _finish(analysis, analyze)
     if terms and (joined or paired):
-        _add_otherwise(terms, (joined or []) + (paired or []), otherwise)
+        terms += joined + paired
     return terms
 
 
@@ -594,22 +570,16 @@ def _seam(
 
 
 @cython.cfunc
-def _add_chain(
-    joined: list,
-    data: cython.pointer[cython.const[cython.uchar]],
-    size: cython.Py_ssize_t,
-    place: cython.Py_ssize_t,
-):
-    """Add the chain of a link, the first between two words, as one word, if it is one."""
-    found: cython.int
+@cython.exceptval(check=False)
+def _first_link(
+    data: cython.pointer[cython.const[cython.uchar]], place: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """Return the first link of a chain, given the first between two words: "u.s" is one."""
     start: cython.Py_ssize_t = _part_before(data, place)
-    # "u.s" is a word; what is before that is none.
     while start > 1 and _SEAMS[data[start - 1]] == _LINKING and _PARTS[data[start - 2]]:
         place = start - 1
         start = _part_before(data, place)
-    found = _chain_at(data, size, place)
-    if found > 0:
-        joined.append(_chain(data, place, found, False))
+    return place
 
 
 def analyze_words(
@@ -621,7 +591,7 @@ def analyze_words(
         _append(analysis, word, _terms_of(analysis, word))
     terms = _finish(analysis, analyze)
     if terms and otherwise is not None:
-        _add_otherwise(terms, _find_otherwise(text, otherwise), otherwise)
+        _add_otherwise(terms, text, otherwise)
     return terms
 
 

@@ -72,7 +72,11 @@ class Otherwise(NamedTuple):
     analyze
         Returns the terms of words.
     known
-        Those of words that were analysed before.
+        Takes the terms of what was found, by its text: "e-mail".
+    unwanted
+        Which words have no term.
+    stemmer
+        As for ``analyze_words``.
     stopwords
         Words to which no number is joined.
     lowercase
@@ -85,6 +89,8 @@ class Otherwise(NamedTuple):
     find: Callable[[str], list[str]]
     analyze: Callable[[list[str]], list[str]]
     known: dict[str, tuple[str, ...]]
+    unwanted: frozenset[str]
+    stemmer: Callable[[], Callable[[str], str]]
     stopwords: frozenset[str]
     lowercase: bool
     keeps_ascii: bool

@@ -57,9 +57,15 @@ def test_a_word_of_a_deleted_document_is_in_none(saved: Path) -> None:
     assert dropped(saved, "sky boat", "boat") == {"sky": "in no document of the index"}
 
 
-def test_a_query_of_nothing_but_dropped_words_says_so(saved: Path) -> None:
-    assert dropped(saved, "the and", "boat") == {"the": "a stop word", "and": "a stop word"}
+def test_a_query_of_nothing_but_stop_words_keeps_them(saved: Path) -> None:
+    unknown = "in no document of the index"
+    assert dropped(saved, "the and", "boat") == {"the": unknown, "and": unknown}
     assert dropped(saved, "?!", "boat") == {}
+
+
+def test_words_as_they_could_have_been_written_are_no_words_of_the_query(saved: Path) -> None:
+    """ "e-boat" is also asked as "eboat"."""
+    assert dropped(saved, "e-boat", "boat") == {"e": "in no document of the index"}
 
 
 def test_words_in_other_scripts_are_told_whole() -> None:
