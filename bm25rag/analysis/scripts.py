@@ -52,7 +52,7 @@ APOSTROPHES = late_pattern("[\u2019\u02bc]")
 HYPHENS = late_pattern("[\u2010\u2011]")
 # Links of words that are not ASCII, two hyphens before wide forms, and what they are folded to.
 LINKS = (("\u2010", "-"), ("\u2011", "-"), ("\uff0d", "-"), ("\uff06", "&"), ("\uff0e", "."))
-# What may become a link between two words: without any, a text need not be folded again.
+# What may become a link between two words, but for NFKC: without any, nothing is joined.
 LINK = late_pattern(r"[-&.\u2010\u2011\uff0d\uff06\uff0e](?=\S)")
 # Emoji and other pictures: each is a word. None of them is of letters or digits.
 EMOJI = late_pattern(

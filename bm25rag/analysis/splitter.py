@@ -204,7 +204,7 @@ class WordSplitter:
 
     def joined_words(self, text: str) -> list[str]:
         """Return what is also one word in a text, as "e-mail" is."""
-        if not self.joins_words or scripts.LINK.search(text) is None:
+        if not self.joins_words or (self.keeps_ascii and scripts.LINK.search(text) is None):
             return []
         return [joined.word for joined in self.find_joined(self.fold(text))]
 

@@ -205,7 +205,7 @@ def find_ascii_words(text):
 
 def add_otherwise(texts, terms, otherwise):
     """Add the terms of what is also one word; see ``Backend.add_otherwise``."""
-    for text, own in zip(texts, terms):
+    for text, own in zip(texts, terms, strict=True):
         if own:
             _add_otherwise(own, text, otherwise)
 
@@ -420,10 +420,9 @@ def _pair_at(
                 start -= 1
             if 0xE3 <= data[start - 1] <= 0xEE or _wide_kind(data, start - 1) != _UNSURE:
                 return 0
-        if behind == _UNSURE:
-            if 0xE3 <= data[stop] <= 0xEE or _wide_kind(data, stop) != _UNSURE:
-                return 0
-        return -1
+        if behind != _UNSURE:
+            return -1
+        return 0 if 0xE3 <= data[stop] <= 0xEE or _wide_kind(data, stop) != _UNSURE else -1
     while start > 0 and _BYTES[data[start - 1]] == before:
         start -= 1
     while stop < size and _BYTES[data[stop]] == behind:
@@ -497,9 +496,9 @@ def _chain_at(
         return 0
     if around & _UNSURE:
         return -1
-    if stop < size and _SEAMS[data[stop]] == _LINKING:
-        if _kind_at(data, size, stop + 1) == _UNSURE:
-            return -1
+    is_open: cython.bint = stop < size and _SEAMS[data[stop]] == _LINKING
+    if is_open and _kind_at(data, size, stop + 1) == _UNSURE:
+        return -1
     if (points and not wide) or not named or (links > 1 and not points):
         return 0
     if width > (_LONGEST_JOINED if links == 1 else _LONGEST):
@@ -551,9 +550,7 @@ def analyze_text(text, known, unwanted, stemmer, analyze, runs, letters, otherwi
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _seam(
-    data: cython.pointer[cython.const[cython.uchar]], place: cython.Py_ssize_t
-) -> cython.int:
+def _seam(data: cython.pointer[cython.const[cython.uchar]], place: cython.Py_ssize_t) -> cython.int:
     """Return where two words meet that may also be one, as ``_SEAMS`` do; 0 if they may not.
 
     That is at a link between letters and digits, or at a space beside one digit.
@@ -582,9 +579,7 @@ def _first_link(
     return place
 
 
-def analyze_words(
-    words, known, unwanted, stemmer, analyze, runs, letters, otherwise=None, text=""
-):
+def analyze_words(words, known, unwanted, stemmer, analyze, runs, letters, otherwise=None, text=""):
     """Return the terms of words; see ``Backend.analyze_words``."""
     analysis: _Analysis = _start(known, unwanted, stemmer, runs, letters)
     for word in words:

@@ -64,7 +64,7 @@ def test_a_query_of_nothing_but_stop_words_keeps_them(saved: Path) -> None:
 
 
 def test_words_as_they_could_have_been_written_are_no_words_of_the_query(saved: Path) -> None:
-    """ "e-boat" is also asked as "eboat"."""
+    """A query for "e-boat" is also one for "eboat"."""
     assert dropped(saved, "e-boat", "boat") == {"e": "in no document of the index"}
 
 

@@ -1,0 +1,201 @@
+"""What is also one word, as "e-mail" is: where it is found, shown and remembered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bm25rag import Analyzer, BM25Index, Query
+from bm25rag.analysis import analyzer as analyzers
+from bm25rag.analysis.languages import LANGUAGES
+from bm25rag.analysis.steps import Step, analysis_steps
+from bm25rag.documents import Span
+from bm25rag.kernels import backend as backends
+from support.environment import INTERPRETED
+from support.timing import takes_linear_time
+
+TEXTS = {
+    "mail": "Send an e-mail, or use the wi-fi.",
+    "email": "An email is sent.",
+    "host": "See docs.python.org or Node.js",
+    "type": "Of type 2, not of covid19.",
+    "emoji": "fine \U0001f600\U0001f468\u200d\U0001f4bb!",
+    "who": "The Who",
+}
+INDEX = BM25Index.from_texts(list(TEXTS.values()), ids=list(TEXTS))
+
+
+def spans(query: str, id: str) -> list[str]:
+    """Return what is marked in a hit."""
+    hits = {hit.id: hit for hit in INDEX.search(query)}
+    text = TEXTS[id]
+    return [text[span.start : span.end] for span in hits[id].spans] if id in hits else []
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize(
+    ("query", "id", "expected"),
+    [
+        ("email", "mail", ["e-mail"]),
+        ("e-mail", "mail", ["e-mail"]),
+        ("e-mails", "email", ["email"]),
+        ("wifi", "mail", ["wi-fi"]),
+        ("nodejs", "host", ["Node.js"]),
+        ("python.org", "host", ["python", "org"]),
+        ("docs.python.org", "host", ["docs.python.org"]),
+        ("type2", "type", ["type", "2"]),
+        ("covid 19", "type", ["covid19"]),
+        ("\U0001f600", "emoji", ["\U0001f600"]),
+        ("\U0001f4bb", "emoji", ["\U0001f4bb"]),
+        ("the who", "who", ["Who"]),
+        ("the email", "who", []),
+    ],
+)
+def test_spans_are_of_the_parts_that_match(query: str, id: str, expected: list[str]) -> None:
+    assert spans(query, id) == expected
+
+
+@pytest.mark.usefixtures("backend")
+def test_a_joined_word_is_explained_and_in_snippets_and_phrases() -> None:
+    hit = next(hit for hit in INDEX.search("email") if hit.id == "mail")
+    snippet = hit.snippet(12)
+    assert [snippet.text[span.start : span.end] for span in snippet.spans] == ["e-mail"]
+    assert hit.spans == [Span(8, 14, "email")]
+    why = INDEX.explain("email", "mail")
+    assert why.matched
+    assert [(part.term, part.contribution > 0) for part in why.terms] == [("email", True)]
+    assert [hit.id for hit in INDEX.search(Query(phrases=["an e-mail"]))] == ["mail"]
+    assert [hit.id for hit in INDEX.search(Query(must=["e-mail"]))] == ["mail"]
+    assert {hit.id for hit in INDEX.search(Query(must=["email"]))} == {"mail", "email"}
+
+
+@pytest.mark.usefixtures("backend")
+def test_texts_of_stop_words_alone_keep_them_and_others_do_not() -> None:
+    analyzer = Analyzer()
+    assert analyzer.terms("The who") == ["who"]
+    assert analyzer.terms("to be or not to be") == ["to", "be", "or", "not", "to", "be"]
+    assert analyzer.terms("to be or not to be?") == analyzer.query_terms("to be or not to be")
+    assert analyzer.terms("To be it") == ["to", "be", "it"]
+    assert analyzer.terms("to be red") == ["red"]
+    assert analyzer.terms(" -- ") == analyzer.query_terms(" -- ") == []
+
+
+def test_steps_say_what_is_also_one_word() -> None:
+    analyzer = Analyzer()
+    assert analysis_steps(analyzer, "an e-mail") == [
+        Step("an", None, "a stop word"),
+        Step("e", "e"),
+        Step("mail", "mail"),
+        Step("email", "email", joined=True),
+    ]
+    assert analysis_steps(analyzer, "what type 2", question=True) == [
+        Step("what", None, "a stop word of questions"),
+        Step("type", "type"),
+        Step("2", "2"),
+        Step("type2", "type2", joined=True),
+    ]
+    assert [step.term for step in analysis_steps(analyzer, "to be")] == ["to", "be"]
+    # "a-s" is also "as".
+    assert analysis_steps(analyzer, "red a-s", question=True)[-1] == Step(
+        "as", None, "a stop word", joined=True
+    )
+
+
+@given(
+    st.lists(
+        st.sampled_from(["e-mail", "the", "to", "a-s", "type", "2", "Red", "covid19", "AT&T", "é"])
+    ).map(" ".join),
+    st.booleans(),
+)
+def test_the_terms_of_the_steps_are_all_terms(text: str, question: bool) -> None:
+    analyzer = Analyzer()
+    terms = [step.term for step in analysis_steps(analyzer, text, question) if step.term]
+    assert terms == (analyzer.query_terms(text) if question else analyzer.terms(text))
+
+
+# --- hostile texts --------------------------------------------------------------------------------
+
+PIECES = [
+    "a-b-", "-", "ab.cd.", "\U0001f468\u200d\U0001f469\u200d", "\ud800-a", "x-\udfff", "1 a ",
+    "\xe9 1 a ", "AT&T&", "1.2.", "v1.2 ", "ab12", "e\u2010mail ", "\u0301-a", "\u6f22-a", "o'o'",
+]  # fmt: skip
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("piece", PIECES, ids=ascii)
+def test_many_links_take_linear_time(piece: str) -> None:
+    def analyse(size: int) -> None:
+        analyzer, text = Analyzer(), "x" + piece * (size // len(piece))
+        terms = analyzer.terms(text), analyzer.query_terms(text)
+        # One for each character, and for each two what is also one word.
+        assert all(len(own) <= 2 * len(text) for own in terms)
+
+    assert takes_linear_time(analyse, 2_000 if INTERPRETED else 20_000)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("text", ["é 1{}b", "é 1{}", "{}-a", "a-{}", "é {} 1", "{}.{}", "a{}b"])
+@pytest.mark.parametrize("filler", ["1", "a", "-", ".", "&", "'", "\u0301", "\xad", " "], ids=ascii)
+def test_long_runs_take_linear_time(text: str, filler: str) -> None:
+    def analyse(size: int) -> None:
+        own = text.replace("{}", filler * size)
+        Analyzer().terms(own)
+        Analyzer().query_terms(own)
+
+    assert takes_linear_time(analyse, 2_000 if INTERPRETED else 20_000)
+
+
+@pytest.mark.usefixtures("backend")
+def test_what_is_remembered_of_joined_words_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(analyzers, "_MOST_WORDS", 20)
+    analyzer = Analyzer()
+    for number in range(200):
+        for text in (f"e{number}-mail type {number}", f"é e{number}-mail type {number}"):
+            assert f"e{number}mail" in analyzer.query_terms(text)
+            assert f"type{number}" in analyzer.query_terms_of_each([text, "é"])[0]
+    kept = (analyzer._wanted_terms, analyzer._question_terms, analyzer._document_terms)
+    assert all(len(terms._known) < 40 for terms in kept)
+
+
+@pytest.mark.parametrize("stemmer", sorted({one.stemmer for one in LANGUAGES if one.stemmer}))
+def test_no_stemmer_changes_numbers(stemmer: str) -> None:
+    """So they are not stemmed in questions."""
+    numbers = ["0", "7", "19", "2024", "3.5", "3.11", "100000", "0.05", "12345678901234567890"]
+    assert Analyzer(None, stemmer=stemmer).stems(numbers) == numbers
+
+
+# --- source code ----------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("getHTTPName", ["gethttpname", "get", "http", "name"]),
+        ("snake_case", ["snake_case", "snake", "case"]),
+        ("sha256", ["sha256", "sha", "256"]),
+        ("the x", ["the", "x"]),
+        ("C++ running", ["c++", "running"]),
+    ],
+)
+def test_code_is_found_whole_and_in_parts(text: str, terms: list[str]) -> None:
+    analyzer = Analyzer("code")
+    assert analyzer.terms(text) == analyzer.query_terms(text) == terms
+
+
+def test_an_index_of_code_is_opened_as_it_was(tmp_path: Path) -> None:
+    analyzer = Analyzer("code")
+    assert Analyzer.from_dict(analyzer.to_dict()) == analyzer != Analyzer(None)
+    assert analyzer.identifiers
+    assert not Analyzer("code", identifiers=False).identifiers
+    assert repr(analyzer) == "Analyzer(language='code', stemmer=None, stopwords=None)"
+    BM25Index.from_texts(["def loadIndex(path): ..."], analyzer=analyzer).save(tmp_path / "i")
+    index = BM25Index.open(tmp_path / "i")
+    assert index.analyzer == analyzer
+    for query in ("loadIndex", "load_index", "index", "DEF"):
+        assert index.search(query)[0].spans
+    with backends.use("numpy"):
+        assert index.search("index")[0].spans
