@@ -1,5 +1,5 @@
 # Cython has ``from ... import`` of C functions in such a file alone.
-from cpython.dict cimport PyDict_GetItemWithError
+from cpython.dict cimport PyDict_GetItemWithError, PyDict_SetItem
 
 from bm25rag.kernels.coarse cimport rank_coarsely
 from bm25rag.kernels.collecting cimport keep_best, start
@@ -23,7 +23,7 @@ cdef class _Row:
 
 cdef class _Table:
     cdef list columns
-    cdef list rows
+    cdef _Row spare
     cdef Py_ssize_t width
     cdef long long[::1] frequencies
     cdef float[::1] idf

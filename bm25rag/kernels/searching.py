@@ -55,14 +55,14 @@ class _Row:
 @cython.final
 @cython.cclass
 class _Table:
-    """``TermTable``; ``rows`` holds those that no thread uses now, of ``width`` places."""
+    """``TermTable``; ``spare`` is a row of ``width`` places that no thread uses now."""
 
 
 def prepare_table(table, postings):
     """Return a ``TermTable`` as ``number_terms`` takes it; ``postings`` are prepared."""
     prepared: _Table = _Table()
     prepared.columns = []
-    prepared.rows = []
+    prepared.spare = None
     prepared.width = 0
     column: _Column
     for own, terms in zip(postings, table.terms, strict=True):
@@ -166,21 +166,20 @@ def _look_up(numbers, term, table: _Table):
         number = numbers.remember_unknown(term)
     else:
         number = _assign(numbers, term, table, row, frequency)
-    table.rows.append(row)
+    table.spare = row
     return number
 
 
 @cython.cfunc
 def _borrow(table: _Table) -> _Row:
     """Return a row of zeros that no other thread uses."""
-    row: _Row
-    try:
-        row = table.rows.pop()
-    except IndexError:  # of other threads, or this is the first call
+    i: cython.Py_ssize_t
+    row: _Row | None = table.spare if cython.compiled else None  # two threads could take it there
+    table.spare = None
+    if row is None:  # another thread has it, or this is the first call
         row = _Row()
         row.places = np.empty(table.width, np.int64)
         row.starts = view(row.places)
-    i: cython.Py_ssize_t
     for i in range(table.width):
         row.starts[i] = 0
     return row
@@ -204,7 +203,15 @@ def _assign(numbers, term, table: _Table, row: _Row, frequency: cython.longlong)
             column.starts[number, i] = row.starts[column.first + i]
     table.frequencies[number] = frequency
     table.idf[number] = idf
-    return numbers.setdefault(term, number)
+    if not cython.compiled or type(term) is not str:
+        return numbers.setdefault(term, number)
+    # The same: no other thread runs in between.
+    found = PyDict_GetItemWithError(numbers, term)  # noqa: F821 - of the .pxd
+    if found != cython.NULL:
+        return cython.cast(object, found)
+    own = number
+    PyDict_SetItem(numbers, term, own)  # noqa: F821 - of the .pxd
+    return own
 
 
 def search(segment: Segment, terms: Terms, queries, floors, plan, matches):

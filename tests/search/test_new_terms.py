@@ -149,7 +149,7 @@ def test_an_error_while_they_are_looked_up_leaves_the_cache_right(
             assert data_of(snapshot, [term]) == [expected[place]]
             assert (held < 0) == (expected[place] is None)
         assert data_of(snapshot, terms) == expected
-    assert reached
+    assert reached or name == "setdefault"  # compiled code stores a number without that call
 
 
 class Failing:
