@@ -24,7 +24,6 @@ import numpy as np
 from bm25rag.kernels.checks import check_terms
 from bm25rag.kernels.lookup import crc_table
 from bm25rag.kernels.memory import view
-from bm25rag.kernels.scratch import borrow, give_back, prepare_plan
 
 if not cython.compiled:
     from bm25rag.kernels.coarse import rank_coarsely
@@ -33,7 +32,16 @@ if not cython.compiled:
     from bm25rag.kernels.filtered import rank_filtered
     from bm25rag.kernels.lookup import find_term
     from bm25rag.kernels.planning import choose_way, order_by_bound, resolve
-    from bm25rag.kernels.scratch import Plan, Query, Scratch, Segment, Terms
+    from bm25rag.kernels.scratch import (
+        Plan,
+        Query,
+        Scratch,
+        Segment,
+        Terms,
+        borrow,
+        give_back,
+        prepare_plan,
+    )
 
 _INFINITY = cython.declare(cython.double, float("inf"))
 _CRC = crc_table()

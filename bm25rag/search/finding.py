@@ -6,7 +6,7 @@ A filter is a mask as far as it can be looked up; matches are asked about the re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -75,13 +75,21 @@ def check_wanted(
     """Check the arguments that all searches share; raise as ``BM25Index.search``."""
     floor = None if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
     parsed = None if filter is None else parse_filter(filter, snapshot)
-    wanted = Wanted(check_count("k", k), parsed, floor, check_count("offset", offset))
+    k, offset = check_count("k", k), check_count("offset", offset)
     if group is None and decay is None and per_group == 1:
-        return wanted
+        if parsed is None and floor is None:
+            return _best_of_all(k, offset)
+        return Wanted(k, parsed, floor, offset)
     from bm25rag.search.shaping import Shaping  # most searches do without
 
     shaping = Shaping(snapshot, group, per_group, decay)
-    return wanted._replace(shaping=shaping if group is not None or decay is not None else None)
+    is_shaped = group is not None or decay is not None
+    return Wanted(k, parsed, floor, offset, shaping if is_shaped else None)
+
+
+@lru_cache(maxsize=64)
+def _best_of_all(k: int, offset: int) -> Wanted:
+    return Wanted(k, offset=offset)
 
 
 def parse_filter(filter: FilterSpec | None, snapshot: Snapshot) -> Filter | None:
