@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, compress, islice
 from typing import Any, TypeAlias
 
 from bm25rag.analysis.languages import CODE, LANGUAGES, Language, find_language, load_stopwords
@@ -35,7 +35,7 @@ from bm25rag.analysis.settings import (
 )
 from bm25rag.analysis.splitter import WordSplitter
 from bm25rag.analysis.stemming import ARABIC_LIGHT, Stemmer, check_algorithm
-from bm25rag.analysis.unspaced_runs import BigramRules
+from bm25rag.analysis.unspaced_runs import FIRST_LETTER, BigramRules
 from bm25rag.common.arrays import UInt32
 from bm25rag.common.checks import LARGEST_WEIGHT, check_flag, check_real, check_sequence
 from bm25rag.common.gil import BLOCK, in_blocks
@@ -54,6 +54,8 @@ _How: TypeAlias = tuple[
 # Words of queries whose terms are remembered, in some 12 MB. Four thousand passages have 33,000:
 # with room for 10,000 their analysis took a half longer.
 _MOST_WORDS = 1 << 16
+# How many of them come from documents, at most; in 4 MiB.
+_MOST_LEARNT = 1 << 14
 # One word in so many is worth being looked for by its place.
 _SOME = 4
 
@@ -215,8 +217,6 @@ class Analyzer:
             fold_accents=self.fold_accents,
             ngrams=self.ngrams,
         )
-        # Whether folding only lowers letters of ASCII.
-        self._lowers = self.lowercase and not self.identifiers and self.language != "turkish"
         # Whether what is also one word, as "e-mail" is, has a term.
         self.joins_words: bool = self.tokenizer is None and self.splitter.joins_words
         self._stemmer = None if self.stemmer is None else Stemmer(self.stemmer)
@@ -340,7 +340,7 @@ class Analyzer:
             If ``text`` is not a string, or the tokenizer returns no list of strings.
         """
         if self._auto and type(text) is str and text.isascii():
-            folded = text.lower() if self._lowers else self.splitter.fold(text)
+            folded = self.splitter.fold(text)
             if folded.isascii():  # a Turkish one need not be
                 terms = self._wanted_terms.of_text(folded)
                 if terms is not None:
@@ -469,16 +469,15 @@ class Analyzer:
             The indexes of terms that are of stop words.
         """
         tokens, counts = self.splitter.split_words(words, question, odd)
-        stopwords, places = self.stopwords, range(len(tokens))
+        stems, stopwords = self.stems(tokens), self.stopwords
         if odd is not None and _SOME * len(odd) < len(words):  # most words need not be looked up
-            return (
-                self.stems(tokens),
-                counts,
-                [n for n in _places(odd, counts) if tokens[n] in stopwords],
-            )
-        found = stopwords.intersection(tokens)
-        stopped = [n for n in places if tokens[n] in found] if found else []
-        return self.stems(tokens), counts, stopped
+            stopped = [n for n in _places(odd, counts) if tokens[n] in stopwords]
+        else:
+            found = stopwords.intersection(tokens)
+            stopped = [n for n, token in enumerate(tokens) if token in found] if found else []
+        if not question:
+            self._wanted_terms.learn(words, tokens, stems, counts)
+        return stems, counts, stopped
 
     def stems(self, words: list[str]) -> list[str]:
         """Return the stems of words; the words themselves if there is no stemmer.
@@ -681,6 +680,41 @@ class _WordTerms:
         if len(self._known) > _MOST_WORDS:
             self._known.clear()
         return terms
+
+    def learn(
+        self, words: list[str], tokens: list[str], stems: list[str], counts: dict[int, int]
+    ) -> None:
+        """Remember words of documents, of one token each: a build meets most of later questions.
+
+        Of words of letters and digits questions have more, if these are also asked in two words.
+
+        Parameters
+        ----------
+        words, tokens, counts
+            The words, and what ``WordSplitter.split_words`` has returned for them.
+        stems
+            The stem of each token.
+        """
+        room = _MOST_LEARNT - len(self._known)
+        if room <= 0:
+            return
+        is_single, is_of_single = list[bool](), list[bool]()
+        for index, size in counts.items():
+            before = index - len(is_single)
+            is_single += [True] * before + [False]
+            is_of_single += [True] * before + [False] * size
+        rest = len(words) - len(is_single)
+        single = islice(compress(words, is_single + [True] * rest), room)
+        of_single = compress(zip(tokens, stems, strict=True), is_of_single + [True] * rest)
+        unwanted, splits = self._unwanted, self._analyzer.joins_words
+        learnt = {
+            word: (stem,)
+            for word, (token, stem) in zip(single, of_single, strict=False)
+            # Of runs without spaces questions have other pairs.
+            if token not in unwanted and len(word) <= LONGEST_WORD and word < FIRST_LETTER
+            if word.isalpha() or not splits
+        }
+        self._known.update(learnt)
 
     @lazy_property
     def otherwise(self) -> Otherwise | None:

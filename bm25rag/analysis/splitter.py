@@ -96,6 +96,7 @@ class WordSplitter:
         self._bigrams = bigrams
         self.lowercase = lowercase
         self._identifiers = identifiers
+        self._only_lowers_ascii = lowercase and not identifiers and not self._turkish
         self._folds_accents = fold_accents
         self._ngrams = ngrams
         # NFKC turns more characters into letters of ASCII, and Turkish lower case fewer.
@@ -155,6 +156,8 @@ class WordSplitter:
 
         If identifiers are indexed by their parts, capitals stay until words are split.
         """
+        if self._only_lowers_ascii and text.isascii():  # as it would be there
+            return text.lower()
         return self._normalize(text, self.lowercase and not self._identifiers)
 
     def with_links(self, text: str) -> str:
