@@ -73,6 +73,14 @@ def test_a_joined_word_is_explained_and_in_snippets_and_phrases() -> None:
 
 
 @pytest.mark.usefixtures("backend")
+def test_words_that_documents_have_are_still_asked_in_parts() -> None:
+    """A build leaves words for later questions, but not those that questions split."""
+    index = BM25Index.from_texts(["a covid19 ward", "a covid 19 ward", "3.11.4", "3.11"])
+    assert len(index.search("covid19")) == len(index.search("covid 19")) == 2
+    assert len(index.search("3.11.4")) == 2
+
+
+@pytest.mark.usefixtures("backend")
 def test_texts_of_stop_words_alone_keep_them_and_others_do_not() -> None:
     analyzer = Analyzer()
     assert analyzer.terms("The who") == ["who"]

@@ -125,7 +125,8 @@ def test_the_words_that_a_build_leaves_are_bounded(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("bm25rag.analysis.analyzer._MOST_LEARNT", 100)
     index = BM25Index(Analyzer())
     for first in range(0, 400, 40):
-        words = [f"running{n}s" for n in range(first, first + 40)]
+        letters = [chr(97 + n // 26) + chr(97 + n % 26) for n in range(first, first + 40)]
+        words = [f"running{both}s" for both in letters]
         index.add([" ".join([*words, "z" * 101, "Smith-Jones", "don't"])])
     known = index.analyzer._wanted_terms._known
     assert len(known) == 100
