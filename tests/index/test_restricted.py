@@ -241,6 +241,18 @@ def test_scores_by_the_whole_are_those_of_a_search_with_the_filter(whole: BM25In
     assert view.stats() == whole.restricted(MINE, statistics="part").stats()
 
 
+def test_stats_are_counts_of_its_documents_and_nothing_else(whole: BM25Index) -> None:
+    expected = {name: alone(whole, MINE).stats()[name] for name in STATS}
+    for statistics in ("whole", "part"):
+        view = whole.restricted(MINE, statistics=statistics)
+        assert view.stats() == view.snapshot().stats() == expected
+    fields = {"title": 3.0, "text": 1.0}
+    texts = [{"title": "red", "text": "a boat"}, {"title": "blue red", "text": "sea"}]
+    index = BM25Index.from_texts(texts, metadata=[MINE, OTHERS], fields=fields)
+    own = BM25Index.from_texts(texts[:1], fields=fields).stats()
+    assert index.restricted(MINE).stats() == {name: own[name] for name in STATS}
+
+
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_nothing_can_be_written(whole: BM25Index, write: Callable[..., Any]) -> None:
     view = whole.restricted(MINE)
