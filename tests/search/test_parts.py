@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import tempfile
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,7 +19,7 @@ from bm25rag.errors import CorruptIndexError, IncompleteWarning
 from bm25rag.hybrid import HybridSearch
 from support.constants import SMALL
 from support.environment import INTERPRETED
-from support.holding import accepted, bits
+from support.holding import accepted, as_document, bits, in_shards
 from support.reference import Parts, Reference
 from support.strategies import LABELS, parameters
 
@@ -75,23 +74,35 @@ def held(
     texts: list[list[str]], again: list[int], gone: list[int], **chosen: Any
 ) -> tuple[BM25Index, Reference]:
     """Make an index and its reference by adding, replacing and deleting documents."""
-    index = BM25Index(ANALYZER, **chosen)
-    reference = Reference(stopped=STOPPED, **chosen)
-    fields = chosen.get("fields")
-    documents = [divided(text, fields) for text in texts]
+    index, reference = BM25Index(ANALYZER, **chosen), Reference(stopped=STOPPED, **chosen)
+    documents, ids, labels = labelled(texts, **chosen)
     half = len(texts) // 2
-    ids = [str(number) for number in range(len(texts))]
-    labels = [{"label": LABELS[number % 3]} for number in range(len(texts))]
     for block in (slice(0, half), slice(half, None)):
         index.add([*map(joined, documents[block])], ids[block], labels[block])
         reference.add(documents[block], ids[block], labels[block])
-    for number in again:
-        if number < len(texts):
-            index.add([joined(documents[-1])], [ids[number]], on_duplicate="replace")
-            reference.add([documents[-1]], [ids[number]], on_duplicate="replace")
-    deleted = [ids[number] for number in gone if number < len(texts)]
-    assert index.delete(deleted) == reference.delete(deleted)
+    change(index, reference, documents, again, gone)
     return index, reference
+
+
+def labelled(
+    texts: list[list[str]], **chosen: Any
+) -> tuple[list[Any], list[str], list[dict[str, int]]]:
+    """Return documents, their ids, and their metadata."""
+    documents = [divided(text, chosen.get("fields")) for text in texts]
+    numbers = range(len(texts))
+    return documents, [*map(str, numbers)], [{"label": LABELS[number % 3]} for number in numbers]
+
+
+def change(
+    index: BM25Index, reference: Reference, documents: list[Any], again: list[int], gone: list[int]
+) -> None:
+    """Replace and delete documents."""
+    for number in again:
+        if number < len(documents):
+            index.add([joined(documents[-1])], [str(number)], on_duplicate="replace")
+            reference.add([documents[-1]], [str(number)], on_duplicate="replace")
+    deleted = [str(number) for number in gone if number < len(documents)]
+    assert index.delete(deleted) == reference.delete(deleted)
 
 
 def check(index: BM25Index, reference: Reference, query: Parts, k: int, label: int) -> None:
@@ -185,15 +196,28 @@ def test_so_it_is_with_small_constants(
     check(*held(texts, again, gone), query, k, label)
 
 
-@given(texts=corpora, query=asked(), shards=st.integers(1, 4))
+@given(shards=st.integers(1, 16), chosen=parameters(), **histories)
 @settings(max_examples=10)
-def test_shards_answer_as_one_index(texts: list[list[str]], query: Parts, shards: int) -> None:
-    reference = Reference(stopped=STOPPED)
-    reference.add(texts)
-    with tempfile.TemporaryDirectory() as folder:
-        plain = [" ".join(text) for text in texts]
-        index = BM25Index.build(plain, Path(folder) / "i", shards=shards, analyzer=ANALYZER)
-        assert bits(index.search(as_query(query), 99)) == bits(reference.matches(query))
+def test_shards_answer_as_one_index(
+    shards: int,
+    chosen: dict[str, Any],
+    texts: list[list[str]],
+    query: Parts,
+    label: int,
+    again: list[int],
+    gone: list[int],
+    k: int,
+) -> None:
+    documents, ids, labels = labelled(texts, **chosen)
+    reference = Reference(stopped=STOPPED, **chosen)
+    reference.add(documents, ids, labels)
+    records = [*map(as_document, ids, map(joined, documents), labels)]
+    with in_shards(shards, records, analyzer=ANALYZER, **chosen) as index:
+        change(index, reference, documents, again, gone)
+        check(index, reference, query, k, label)
+        index.commit()
+        opened = BM25Index.open(index._live.attachment.folder)  # type: ignore[attr-defined]
+        check(opened, reference, query, k, label)
 
 
 ENGLISH = BM25Index.from_texts(
