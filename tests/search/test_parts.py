@@ -269,6 +269,17 @@ def test_parts_are_analysed_as_texts_are(query: Query, found: list[str]) -> None
         assert ENGLISH.search(query)[0].spans
 
 
+@pytest.mark.parametrize("others", [0, 9])
+def test_a_word_of_several_terms_is_no_row_of_words(others: int) -> None:
+    texts = ["camelcase camel case", "the camelCase", "camel case"][: 1 + others]
+    index = BM25Index.from_texts(texts, analyzer=Analyzer(None, identifiers=True))
+    for phrase in ("camelCase", ["camelcase\0camel\0case"]):
+        found = index.search(Query({"camel": 1.0, "case": 1.0}, phrases=[phrase]))
+        assert [hit.id for hit in found] == (["1"] if others else [])
+    rows = index.search(Query(phrases=["camel case"]))
+    assert sorted(hit.id for hit in rows) == ["0", "2"][: 1 + others]
+
+
 def test_parts_score_as_text_and_a_mapping_scores_alone() -> None:
     def score(query: Any) -> float:
         return ENGLISH.search(query)[0].score
