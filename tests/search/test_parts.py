@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bm25rag import Analyzer, BM25Index, Document, Query
+from bm25rag.analysis.word_scanner import borrow, give_back
 from bm25rag.errors import CorruptIndexError, IncompleteWarning
 from bm25rag.hybrid import HybridSearch
+from bm25rag.search.phrases import WordsInText
 from support.constants import SMALL
 from support.environment import INTERPRETED
 from support.holding import accepted, as_document, bits, in_shards
@@ -278,6 +280,39 @@ def test_a_word_of_several_terms_is_no_row_of_words(others: int) -> None:
         assert [hit.id for hit in found] == (["1"] if others else [])
     rows = index.search(Query(phrases=["camel case"]))
     assert sorted(hit.id for hit in rows) == ["0", "2"][: 1 + others]
+
+
+WRITTEN = st.lists(
+    st.sampled_from(["camelCase", "camel", "case", "camelcase", ".NET", "net", "3.11", "3", "11",
+                     "東京大学", "東京", "京", "กรุงเทพ", "e-mail", "don't", "the", "x_y", "y"]),
+    max_size=7,
+).map(" ".join)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "analyzer",
+    [
+        ENGLISH.analyzer,
+        Analyzer(None, identifiers=True),
+        Analyzer(None, ngrams=3),
+        Analyzer("thai"),
+    ],
+    ids=repr,
+)
+@example(texts=["the camelcase camel case", ".NET net"], phrase="camelCase")
+@given(texts=st.lists(WRITTEN, min_size=1, max_size=6), phrase=WRITTEN)
+def test_one_text_is_looked_into_as_many_are(
+    analyzer: Analyzer, texts: list[str], phrase: str
+) -> None:
+    words = analyzer.whole_words(phrase)
+    scanner = borrow(analyzer)
+    if scanner is None or not words:
+        return  # there is no compiled code that looks into many
+    scanned = scanner.scan(texts)
+    for part in (WordsInText(words, True), WordsInText([*dict.fromkeys(words)], False)):
+        each = [part.found_in(analyzer.whole_words(text)) for text in texts]
+        assert part.found_in_each(scanned).tolist() == each
+    give_back(analyzer, scanner)
 
 
 def test_parts_score_as_text_and_a_mapping_scores_alone() -> None:
