@@ -508,6 +508,10 @@ def test_parts_may_be_in_one_field() -> None:
     assert found(corrected) == ["york"]
     why = index.explain(Query("rome", must_not=[{"text": "city"}], field="title"), "york")
     assert [one.passed for one in why.parts] == [False, False]
+    assert str(why).endswith(
+        "must_not 'city' in text: failed, the document has it\n"
+        "  text ('rome',) in title: failed, the document lacks 'rome'"
+    )
     with pytest.raises(ValueError, match="the index has no field 'body'; it has 'title', 'text'"):
         index.search(Query("city", field="body"))
     with pytest.raises(ValueError, match="the index has no fields, so nothing is in 'title'"):
