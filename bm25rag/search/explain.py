@@ -82,10 +82,10 @@ class PartExplanation:
     def __str__(self) -> str:
         from bm25rag.search.query import InField  # most queries have no parts
 
-        part, where = self.part, ""
+        part = self.part
+        shown = f"{self.kind} {part!r}"
         if isinstance(part, InField):
-            part, where = part.part, f" in {part.field}"
-        shown = f"{self.kind} {part!r}{where}"
+            shown = f"{self.kind} {part[1]!r} in {part[0]}"
         if self.passed:
             return f"{shown}: passed"
         if "not" in self.kind:

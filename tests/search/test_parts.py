@@ -6,6 +6,8 @@ import pickle
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -411,6 +413,18 @@ def test_a_damaged_text_is_found_before_it_is_believed(
     index = BM25Index.open(tmp_path / "index")
     with pytest.raises(CorruptIndexError, match=path.name):
         index.search(Query(phrases=["new york"]))
+
+
+def test_a_count_that_is_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = BM25Index.from_texts(["x y"] * 500, metadata=[{"n": 1}] * 500)
+    query = Query(phrases=["x y"], timeout=60)
+    batch, (hit,) = index.search_batch([query], 1), index.search(query, 1, group="n")
+    assert (batch.counts.tolist(), batch.cut) == ([1], [])
+    monkeypatch.setattr("bm25rag.search.parts.monotonic", partial(next, count(0, 100)))
+    with pytest.warns(IncompleteWarning, match="matches may be missing"):
+        assert batch.totals()[0] < 500
+    with pytest.warns(IncompleteWarning):
+        assert (hit.group_size or 0) < 500
 
 
 def test_a_search_that_is_cut_says_so_and_has_the_best() -> None:
