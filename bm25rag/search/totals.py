@@ -52,7 +52,9 @@ class Totals:
         if self._groups is None:
             return None
         group = int(self._groups.of(np.array([row]))[0])
-        return 1 if group < 0 else int(self._sizes[0][group])
+        sizes, _ = self._sizes
+        # Of a count that was cut, the row's group may be missing.
+        return max(1, int(sizes[group])) if 0 <= group < len(sizes) else 1
 
     @lazy_property
     def _sizes(self) -> tuple[Int64, int]:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import count
+from itertools import chain, count, repeat
 from pathlib import Path
 from typing import Any
 
@@ -424,7 +424,26 @@ def test_a_count_that_is_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.warns(IncompleteWarning, match="matches may be missing"):
         assert batch.totals()[0] < 500
     with pytest.warns(IncompleteWarning):
-        assert (hit.group_size or 0) < 500
+        assert hit.group_size == 1  # itself
+
+
+def test_what_was_found_in_time_is_not_lost_by_looking_further(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    groups = [1] * 60 + [2] * 10 + [3] * 400
+    metadata = [{"n": group} for group in groups]
+    index = BM25Index.from_texts(["x y"] * len(groups), metadata=metadata)
+    query = Query(phrases=["x y"], timeout=60)
+    enough_for_one_look = partial(chain, [0.0, 0.0], repeat(100.0))
+    monkeypatch.setattr("bm25rag.search.parts.monotonic", enough_for_one_look().__next__)
+    with pytest.warns(IncompleteWarning):
+        hits = index.search(query, 3, group="n")
+    assert [hit.metadata["n"] for hit in hits] == [1, 2]
+    few = index.restricted({"n": 2})
+    monkeypatch.setattr("bm25rag.search.parts.monotonic", enough_for_one_look().__next__)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # all that there are were looked at
+        assert len(few.search(query, 99)) == 10
 
 
 def test_a_search_that_is_cut_says_so_and_has_the_best() -> None:
