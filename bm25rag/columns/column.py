@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise, repeat
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -77,9 +77,10 @@ class Column:
         """Return some strings, which are UTF-8, as text; raise as ``get``."""
         try:
             if self._nulls is None and self.strings is not None:
-                decoded = backend.current().decode(self.strings, numbers)
+                decoded: Any = backend.current().decode(self.strings, numbers)
                 if decoded is not None:
-                    return cast("list[str | None]", decoded)
+                    found: list[str | None] = decoded
+                    return found
             views = self.views(numbers)
             return [None if one is None else str(one, "utf-8", "surrogatepass") for one in views]
         except UnicodeDecodeError as error:
