@@ -64,7 +64,8 @@ class PartExplanation:
     Parameters
     ----------
     kind
-        ``"must"``, ``"must_not"``, ``"phrases"`` or ``"not_phrases"``.
+        ``"must"``, ``"must_not"``, ``"phrases"`` or ``"not_phrases"``; ``"text"`` if one of its
+        terms must be in a field.
     part
         The part, as given.
     passed
@@ -79,7 +80,12 @@ class PartExplanation:
     missing: tuple[str, ...]
 
     def __str__(self) -> str:
-        shown = f"{self.kind} {self.part!r}"
+        from bm25rag.search.query import InField  # most queries have no parts
+
+        part = self.part
+        shown = f"{self.kind} {part!r}"
+        if isinstance(part, InField):
+            shown = f"{self.kind} {part[1]!r} in {part[0]}"
         if self.passed:
             return f"{shown}: passed"
         if "not" in self.kind:

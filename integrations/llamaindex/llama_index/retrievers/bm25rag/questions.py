@@ -94,12 +94,14 @@ def search(
 
 def page_of(options: Options) -> dict[str, Any]:
     """Return which results are wanted, as arguments of the core's searches."""
+    if (decay := decay_dict(options.decay)) is not None:
+        decay["path"] = _path(decay["path"])
     return {
         "min_score": options.min_score,
         "offset": options.offset,
         "group": _path(options.group),
         "per_group": options.per_group,
-        "decay": options.decay,
+        "decay": decay,
     }
 
 

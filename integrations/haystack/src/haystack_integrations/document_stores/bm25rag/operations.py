@@ -28,7 +28,7 @@ from haystack_integrations.document_stores.bm25rag.fields import (
     types_of_fields,
     unique_values,
 )
-from haystack_integrations.document_stores.bm25rag.searching import Search, filter_of, path_of
+from haystack_integrations.document_stores.bm25rag.searching import Search, filter_of, in_core
 
 from bm25rag import BM25Index, Query
 from bm25rag.adapters import (
@@ -343,9 +343,7 @@ class Operations:
         """
         index = self._current
         asked, core_filter = check_query(query), filter_of(index, filters)
-        if "group" in options:
-            options["group"] = path_of(options["group"])
-        return HybridSearch(index, asked, top_k, core_filter, known=self._holds, **options)
+        return HybridSearch(index, asked, top_k, core_filter, known=self._holds, **in_core(options))
 
     def _holds(self, id: str) -> bool:
         return id in self._current

@@ -17,7 +17,7 @@ from haystack_integrations.document_stores.bm25rag.conversion import from_core, 
 from haystack_integrations.document_stores.bm25rag.filters import translate
 
 from bm25rag import BM25Index, Hit
-from bm25rag.adapters import check_count, check_flag, read_hits
+from bm25rag.adapters import check_count, check_flag, decay_dict, read_hits
 from bm25rag.filters import Filter
 
 # As in Haystack's in-memory store: a score of 0 becomes 0.5, a score of 10 becomes 0.78.
@@ -31,9 +31,14 @@ def filter_of(index: BM25Index, filters: dict[str, Any] | None) -> Filter | None
     return translate(filters, lambda id: from_core(index.get([id])[0]))
 
 
-def path_of(field: Any) -> Any:
-    """Return the core's path for a field of the meta, as filters name it."""
-    return field.removeprefix("meta.") if isinstance(field, str) else field
+def in_core(shaping: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``group`` and ``decay``, which name fields of the meta as filters do, for the core."""
+    changed = dict(shaping)
+    if isinstance(group := changed.get("group"), str):
+        changed["group"] = group.removeprefix("meta.")
+    if (decay := decay_dict(changed.get("decay"))) is not None:
+        changed["decay"] = decay | {"path": str(decay["path"]).removeprefix("meta.")}
+    return changed
 
 
 class Search:
@@ -67,8 +72,8 @@ class Search:
         self._floor = check_min_score(min_score)
         self.filter, self._shaping = filter_of(index, filters), shaping
         if shaping and [*shaping.values()] != _UNSHAPED:
-            shaping["group"] = path_of(shaping["group"])
-            index.search("", 0, **shaping)  # checks them
+            self._shaping = in_core(shaping)
+            index.search("", 0, **self._shaping)  # checks them
 
     @property
     def page_options(self) -> dict[str, Any]:

@@ -123,7 +123,7 @@ class BM25Retriever(ScoringRetriever):
             How many of each group's best documents to return at most; ``None`` for the
             retriever's setting.
         decay
-            What lowers scores: the arguments of ``bm25rag.Decay``, as in ``{"path": "date",
+            What lowers scores: the arguments of ``bm25rag.Decay``, as in ``{"path": "meta.date",
             "half_life": "30d"}``, or of ``bm25rag.Prior``; ``None`` for the retriever's setting.
 
         Returns
