@@ -15,7 +15,17 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import Field, PrivateAttr, SkipValidation, model_validator
 
 from bm25rag import BM25Index, Query
-from bm25rag.adapters import OnDuplicate, check_count
+from bm25rag.adapters import (
+    Both,
+    Call,
+    OnDuplicate,
+    Plan,
+    check_count,
+    is_blank,
+    naming,
+    planned,
+    work,
+)
 from bm25rag.errors import ReadOnlyError, UncommittedWarning
 from bm25rag.fusion import FusionMethod, Ranking, check_fusion
 from bm25rag.hybrid import HybridSearch, OnUnknown
@@ -27,17 +37,7 @@ from langchain_bm25rag.aligning import (
     find_all,
     replace_vectors,
 )
-from langchain_bm25rag.awaiting import (
-    Both,
-    Plan,
-    Step,
-    building,
-    planned,
-    streams,
-    traced,
-    work,
-    writing,
-)
+from langchain_bm25rag.awaiting import building, streams, traced, writing
 from langchain_bm25rag.document_index import BM25DocumentIndex
 from langchain_bm25rag.documents import (
     Ids,
@@ -49,16 +49,9 @@ from langchain_bm25rag.documents import (
     to_document,
     write,
 )
-from langchain_bm25rag.filters import (
-    Filter,
-    choose,
-    filter_of,
-    is_filter_alone,
-    passing,
-    read_query,
-)
+from langchain_bm25rag.filters import Filter, choose, filter_of
 from langchain_bm25rag.searching import Fields
-from langchain_bm25rag.settings import Making, Opening, naming, refuse
+from langchain_bm25rag.settings import Making, Opening, refuse
 
 _Found = list[tuple[Document, float]]
 # The fields that the core's hybrid search takes as they are.
@@ -248,7 +241,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
     ) -> Plan[UpsertResponse]:
         """Do what ``add_documents`` does, for LangChain's ``index()``."""
         refuse("upsert", kwargs)
-        written = yield Step(self, "add_documents", (items,), {"on_duplicate": on_duplicate})
+        written = yield Call(self, "add_documents", (items,), {"on_duplicate": on_duplicate})
         return UpsertResponse(succeeded=written, failed=[])
 
     @planned
@@ -367,31 +360,31 @@ class BM25HybridRetriever(BM25DocumentIndex):
     def _get_relevant_documents(
         self, query: Any, *, run_manager: CallbackManagerForRetrieverRun, **given: Any
     ) -> Plan[list[Document]]:
-        asked = self._asked(query, given)
+        k, own_filter, asking = self._asked(query, given)
         if not isinstance(query, (str, Query)):
             message = (
                 "query must be a str, got weights of terms: the vector store needs a text; "
                 "BM25Retriever takes weights"
             )
             raise TypeError(message)
-        parses = asked.pop("parse_query")
-        k, offset = check_count("k", asked.pop("k")), check_count("offset", asked.pop("offset"))
-        keywords, snapshot = self._keywords(asked["filter"]), self.index.snapshot()
-        filter = asked["filter"] = filter_of(snapshot, asked["filter"])
-        if is_filter_alone(query, filter):
-            hits = yield work(passing, snapshot, filter, k, asked["min_score"], offset)
-            return self._documents(hits)
-        question = read_query(snapshot, query, parses)
+        k, offset = check_count("k", k), check_count("offset", asking.offset)
+        keywords, snapshot = self._keywords(own_filter), self.index.snapshot()
+        filter = filter_of(snapshot, own_filter)
+        if filter is not None and is_blank(query):
+            return self._documents((yield work(asking.find, snapshot, query, k, filter)))
+        question = asking.read(query, snapshot)
         query = question.as_text() if isinstance(question, Query) else query
-        asked |= {name: getattr(self, name) for name in FUSING}
-        asked["known"] = self.index.__contains__
+        options = asking._asdict() | {name: getattr(self, name) for name in FUSING}
+        options |= {"filter": filter, "known": self.index.__contains__}
+        del options["parse_query"]
         if self.reranker is None:
-            search = HybridSearch(snapshot, question, k, offset=offset, **asked)
+            search = HybridSearch(snapshot, question, k, **options)
             return (yield from self._fused(run_manager, query, snapshot, search, keywords))
-        search = HybridSearch(snapshot, question, max(offset + k, self.fetch_k), **asked)
+        options["offset"] = 0
+        search = HybridSearch(snapshot, question, max(offset + k, self.fetch_k), **options)
         found = yield from self._fused(run_manager, query, snapshot, search, keywords)
         reranking = (found, query, run_manager.get_child())
-        found = yield Step(self.reranker, "compress_documents", reranking)
+        found = yield Call(self.reranker, "compress_documents", reranking)
         return [*found][offset : offset + k]
 
     def _fused(
@@ -403,7 +396,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
         keywords: Mapping[str, Any],
     ) -> Plan[list[Document]]:
         def ask_index() -> Plan[Ranking]:
-            ranking: Ranking = yield Step(search, "search_index")
+            ranking: Ranking = yield Call(search, "search_index")
             return ranking
 
         def found_by_index(ranking: Ranking) -> list[Document]:
@@ -428,11 +421,11 @@ class BM25HybridRetriever(BM25DocumentIndex):
     ) -> Plan[_Found]:
         # "rrf" needs no scores, and not every store has them.
         scored = "" if self.method == "rrf" else "_with_score"
-        step = Step(self.vector_store, f"similarity_search{scored}", (query,), {"k": k, **keywords})
+        call = Call(self.vector_store, f"similarity_search{scored}", (query,), {"k": k, **keywords})
 
         def ask() -> Plan[_Found]:
             with naming("the vector store", self.vector_store):
-                answer = yield step
+                answer = yield call
             return answer if scored else [(document, 0.0) for document in answer]
 
         name = type(self.vector_store).__name__

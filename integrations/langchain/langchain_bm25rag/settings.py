@@ -88,17 +88,6 @@ def open_index(
 
 
 @contextmanager
-def naming(what: str, owner: object) -> Iterator[None]:
-    """Raise ``RuntimeError`` with the name of what failed."""
-    try:
-        yield
-    except Exception as error:
-        why = f"{type(error).__name__}: {error}"
-        message = f"{what}, {type(owner).__name__}, failed: {why}"
-        raise RuntimeError(message) from error
-
-
-@contextmanager
 def naming_preprocess_func(preprocess_func: Tokenizer | None) -> Iterator[None]:
     """Name ``preprocess_func`` in a ``TypeError`` where the core names the tokenizer."""
     try:

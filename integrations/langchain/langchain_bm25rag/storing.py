@@ -12,10 +12,10 @@ from langchain_core.documents import Document
 from langchain_core.indexing import RecordManager
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.adapters import Tokenizer
+from bm25rag.adapters import Call, Plan, Tokenizer, planned
 from bm25rag.errors import ReadOnlyError
 from langchain_bm25rag.aligning import align_records
-from langchain_bm25rag.awaiting import Plan, Step, awaited, planned, reading, writing
+from langchain_bm25rag.awaiting import awaited, reading, writing
 from langchain_bm25rag.documents import Ids, Metadatas, read_ids, replace_metadata, to_document
 from langchain_bm25rag.settings import Opening, make_index, naming_preprocess_func, open_index
 
@@ -156,14 +156,14 @@ class Stored:
     ) -> Plan[None]:
         """Commit, or after an error return to the last commit; then close."""
         try:
-            yield Step(self, "commit" if error is None else "rollback")
+            yield Call(self, "commit" if error is None else "rollback")
         except ReadOnlyError:
             pass  # there is nothing to commit to
         except BaseException:
             if error is None:
-                yield Step(self, "rollback")
+                yield Call(self, "rollback")
             raise
         finally:
-            yield Step(self, "close")
+            yield Call(self, "close")
 
     __aexit__ = awaited(__exit__, writing)

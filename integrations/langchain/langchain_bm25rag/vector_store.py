@@ -13,20 +13,23 @@ from langchain_core.vectorstores import VectorStore
 
 from bm25rag import BM25Index, Query
 from bm25rag import Document as StoredDocument
-from bm25rag.adapters import DecayLike, OnDuplicate, check_count, check_real, read_hits
+from bm25rag.adapters import (
+    Asking,
+    Call,
+    DecayLike,
+    OnDuplicate,
+    Plan,
+    Question,
+    check_count,
+    check_real,
+    is_blank,
+    planned,
+    read_hits,
+    work,
+)
 from bm25rag.fusion import FusionMethod, check_fusion
 from bm25rag.vectors import Vector
-from langchain_bm25rag.awaiting import (
-    Plan,
-    Step,
-    awaited,
-    awaits,
-    building,
-    planned,
-    reading,
-    streams,
-    writing,
-)
+from langchain_bm25rag.awaiting import awaited, building, reading, streams, writing
 from langchain_bm25rag.documents import (
     Ids,
     Metadatas,
@@ -36,15 +39,7 @@ from langchain_bm25rag.documents import (
     to_document,
     write,
 )
-from langchain_bm25rag.filters import (
-    Filter,
-    Question,
-    delete,
-    is_filter_alone,
-    narrow,
-    read_query,
-    search,
-)
+from langchain_bm25rag.filters import Filter, delete, narrow, search
 from langchain_bm25rag.settings import Making, Opening, check_call, naming_preprocess_func, refuse
 from langchain_bm25rag.sparse import (
     RetrievalMode,
@@ -360,9 +355,7 @@ class BM25VectorStore(Stored, VectorStore):
         delete(self.index, ids, filter)
         return True
 
-    @awaits(delete, writing)
-    def adelete(self) -> None:
-        """Do what ``delete`` does while the event loop goes on."""
+    adelete = awaited(delete, writing)  # type: ignore[arg-type]
 
     # --- searching ---------------------------------------------------------------
 
@@ -412,12 +405,10 @@ class BM25VectorStore(Stored, VectorStore):
         RuntimeError
             If ``sparse_embedding`` fails.
         """
-        found = yield Step(self, "similarity_search_with_score", (query, k), {**options})
+        found = yield Call(self, "similarity_search_with_score", (query, k), {**options})
         return [document for document, _ in found]
 
-    @awaits(similarity_search, reading)
-    def asimilarity_search(self) -> None:  # type: ignore[override]
-        """Do what ``similarity_search`` does; an ``aembed_query`` is awaited."""
+    asimilarity_search = awaited(similarity_search, reading)  # type: ignore[arg-type]
 
     @planned
     def similarity_search_with_score(
@@ -433,26 +424,28 @@ class BM25VectorStore(Stored, VectorStore):
         """
         unknown = [name for name in options if name not in _Options.__annotations__]
         check_call(type(self).__name__, query, unknown, _TAKES)
-        query = read_query(self.index, query, options.pop("parse_query", False))
-        mode = self._read_mode(query, **options)
+        asking = Asking.taken_from({**options})
+        query = asking.read(query, self.index)
+        mode = self._read_mode(query, options.get("retrieval_mode"), asking)
         embedding = None if mode == "bm25" else self.sparse_embedding
         vector = None
         if embedding is not None:
             text = query.as_text() if isinstance(query, Query) else str(query)
             vector = yield from embed_query(embedding, text)
         found: list[tuple[Document, float]]
-        found = yield Step(self, "_search", (query, vector, k), {**options, "retrieval_mode": mode})
+        found = yield work(self._search, query, vector, k, options.get("filter"), mode, asking)
         return found
 
-    @awaits(similarity_search_with_score, reading)
-    def asimilarity_search_with_score(self) -> None:
-        """Do what ``similarity_search_with_score`` does; an ``aembed_query`` is awaited."""
+    asimilarity_search_with_score = awaited(
+        similarity_search_with_score,  # type: ignore[arg-type]
+        reading,
+    )
 
     def _read_mode(
-        self, query: Question, retrieval_mode: RetrievalMode | None = None, **options: Any
+        self, query: Question, mode: RetrievalMode | None, asking: Asking
     ) -> RetrievalMode:
-        mode = self.retrieval_mode if retrieval_mode is None else retrieval_mode
-        asked = [name for name in ("correct", "expand") if options.get(name)]
+        mode = self.retrieval_mode if mode is None else mode
+        asked = [name for name in ("correct", "expand") if getattr(asking, name)]
         if not isinstance(query, str) and (mode == "sparse" or not isinstance(query, Query)):
             asked.append("a query of weights or parts")
         if read_mode(mode, self.sparse_embedding) != "bm25" and asked:
@@ -465,25 +458,23 @@ class BM25VectorStore(Stored, VectorStore):
         query: Question,
         vector: Vector | None,
         k: int,
-        *,
-        retrieval_mode: RetrievalMode,
-        filter: Filter | None = None,
-        min_score: float | None = None,
-        **given: Any,
+        filter: Filter | None,
+        mode: RetrievalMode,
+        asking: Asking,
     ) -> list[tuple[Document, float]]:
-        changes = {name: given.pop(name) for name in ("correct", "expand") if name in given}
-        page: Any = {"min_score": min_score, **given}
         index, parsed = (self.index, None) if vector is None else narrow(self.index, filter)
-        if vector is None or is_filter_alone(query, parsed):
-            hits = search(self.index, query, k, filter, **page, **changes)
-        elif retrieval_mode == "sparse":
-            hits = index.vectors.search(vector, k, parsed, **page)
+        if vector is None or (parsed is not None and is_blank(query)):
+            hits = search(self.index, query, k, filter, asking)
+        elif mode == "sparse":
+            hits = index.vectors.search(vector, k, parsed, **asking.page)
             read_hits(hits, "text", "metadata")
         else:
-            lowest = -math.inf if min_score is None else min_score
-            floor = check_real("min_score", lowest, -math.inf, math.inf)
-            fusion: Any = {name: getattr(self, name) for name in _FUSION}
-            hits = index.search_hybrid(query, vector, k, parsed, **given, **fusion)
+            page, fusion = asking.page, {name: getattr(self, name) for name in _FUSION}
+            least = page.pop("min_score")
+            floor = check_real(
+                "min_score", -math.inf if least is None else least, -math.inf, math.inf
+            )
+            hits = index.search_hybrid(query, vector, k, parsed, **page, **fusion)
             read_hits(hits, "text", "metadata")  # of all, before some are left out
             hits = [hit for hit in hits if hit.score >= floor]
         return [(to_document(hit), hit.score) for hit in hits]
@@ -502,12 +493,13 @@ class BM25VectorStore(Stored, VectorStore):
         self, query: str, k: int = 4, **kwargs: Any
     ) -> Plan[list[tuple[Document, float]]]:
         largest = self._largest_score(kwargs.get("retrieval_mode"))
-        found = yield Step(self, "similarity_search_with_score", (query, k), kwargs)
+        found = yield Call(self, "similarity_search_with_score", (query, k), kwargs)
         return [(document, score / largest) for document, score in found]
 
-    @awaits(_similarity_search_with_relevance_scores, reading)
-    def _asimilarity_search_with_relevance_scores(self) -> None:
-        """Do the same while the event loop goes on."""
+    _asimilarity_search_with_relevance_scores = awaited(
+        _similarity_search_with_relevance_scores,  # type: ignore[arg-type]
+        reading,
+    )
 
     def _largest_score(self, mode: RetrievalMode | None) -> float:
         """Return the score of a document that is the best of both rankings; the lowest is 0."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
 
-from bm25rag.adapters import in_write_thread
+from bm25rag.adapters import arun, in_write_thread
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -50,20 +50,24 @@ def _place(kind: type, name: str) -> int:
 def in_thread(
     method: Callable[_P, _T], override_of: str | None = None
 ) -> Callable[_P, Coroutine[Any, Any, _T]]:
-    """Return the asynchronous twin of a method, which runs it in a thread.
+    """Return the asynchronous twin of a method, which runs it in a thread, and awaits its calls.
 
     That of a method of ours runs what a subclass makes of it, that of an override the override.
     """
     name = override_of or method.__name__
+    plan = None if override_of else getattr(method, "plan", None)
 
     @wraps(method)
     async def twin(self: Any, *args: Any, **kwargs: Any) -> _T:
         if "query_bundle" in kwargs:  # awaited by keyword but called by position: names may differ
             args = (*args, kwargs.pop("query_bundle"))
-        call = partial(method, self) if override_of else getattr(self, name)
+        thread: Callable[..., Any] = asyncio.to_thread
         if name in _WRITES:
-            return await in_write_thread(self.bm25, call, *args, **kwargs)
-        return await asyncio.to_thread(call, *args, **kwargs)
+            thread = partial(in_write_thread, self.bm25)
+        if plan is not None:
+            return await arun(plan(self, *args, **kwargs), thread)
+        call = partial(method, self) if override_of else getattr(self, name)
+        return await thread(call, *args, **kwargs)  # type: ignore[no-any-return]
 
     twin.__doc__ = f"Run ``{name}`` in a thread."
     vars(twin).update(__signature__=inspect.signature(method))
