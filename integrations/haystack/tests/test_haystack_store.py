@@ -324,7 +324,7 @@ def test_other_arguments_of_the_wrong_type_name_themselves(filled: BM25DocumentS
         filled.write_documents([], "skip")
     with pytest.raises(TypeError, match="meta must be a dict, got list"):
         filled.update_by_filter(EN, ["a"])
-    with pytest.raises(TypeError, match="document_ids must be a list of str, got 'cat'"):
+    with pytest.raises(TypeError, match="document_ids must be an iterable of str, got str"):
         filled.delete_documents("cat")
     with pytest.raises(TypeError, match=r"document_ids\[1\] must be a str, got 3"):
         filled.delete_documents(["cat", 3])

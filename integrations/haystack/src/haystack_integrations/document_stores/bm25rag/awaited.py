@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from bm25rag.adapters import in_read_thread, in_write_thread
+from bm25rag.adapters import arun, in_read_thread, in_write_thread
 
 _Owner = TypeVar("_Owner")
 _P = ParamSpec("_P")
@@ -33,8 +33,10 @@ def _in_thread(
     @wraps(method)
     async def version(self: _Owner, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
         store = getattr(self, "document_store", self)  # of a retriever
-        # What a subclass has in its place.
-        result: _T = await in_thread(store, getattr(self, name), *args, **kwargs)
+        call = getattr(self, name)  # what a subclass has in its place
+        if plan := getattr(call, "plan", None):
+            return await arun(plan(self, *args, **kwargs), partial(in_thread, store))
+        result: _T = await in_thread(store, call, *args, **kwargs)
         return result
 
     version.__name__ = f"{name}_async"
