@@ -20,6 +20,8 @@ list, and that our own adapters import nothing else.
     What ``decay=`` takes; and the same as a dict, checked, for a setting that is saved.
 ``Asking``, ``Question``, ``Expand``, ``is_blank``, ``check_shaping``
     A question with all its options, checked, kept and answered.
+``Options``, ``Page``, ``Fusing``
+    These options, and those of fusion, as keywords.
 ``with_fields``
     Gives documents the fields of an index from their metadata.
 ``Plan``, ``Call``, ``Both``, ``Thread``, ``planned``, ``run``, ``arun``, ``work``, ``naming``
@@ -44,6 +46,9 @@ from bm25rag.analysis import STOPWORD_LISTS, Tokenizer, load_stopwords
 from bm25rag.asking import (
     Asking,
     Expand,
+    Fusing,
+    Options,
+    Page,
     Question,
     check_shaping,
     is_blank,
@@ -69,8 +74,11 @@ __all__ = [
     "DecayLike",
     "DeltaOn",
     "Expand",
+    "Fusing",
     "Mode",
     "OnDuplicate",
+    "Options",
+    "Page",
     "Plan",
     "Question",
     "Showing",

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias, TypedDict
 
 from bm25rag.common.checks import check_count, check_flag, check_real
 from bm25rag.decay import DecayLike, decay_dict
 from bm25rag.documents import Document, Hit, in_fields, read_hits
 from bm25rag.filters import FilterSpec
+from bm25rag.fusion import FusionMethod
 from bm25rag.index import BM25Index
 from bm25rag.search.query import Query
 
-__all__ = ["Asking", "Expand", "Question", "check_shaping", "is_blank", "with_fields"]
+__all__ = [
+    "Asking",
+    "Expand",
+    "Fusing",
+    "Options",
+    "Page",
+    "Question",
+    "check_shaping",
+    "is_blank",
+    "with_fields",
+]
 
 Question: TypeAlias = str | Sequence[str] | Mapping[str, float] | Query
 """A text, its terms, terms and their weights, or what documents must have and must not have."""
@@ -21,6 +32,33 @@ Expand: TypeAlias = bool | Mapping[str, Any]
 """Whether to expand questions, or the arguments of ``BM25Index.expand``."""
 
 _OF_EXPAND = ("fb_docs", "fb_terms", "original_query_weight")
+
+
+class Page(TypedDict, total=False):
+    """Which results are wanted, as in ``BM25Index.search``."""
+
+    offset: int
+    group: str | None
+    per_group: int
+    decay: DecayLike | None
+
+
+class Options(Page, total=False):
+    """The same, and how a question is changed: options of ``Asking`` as keywords."""
+
+    correct: bool
+    expand: Expand
+    min_score: float | None
+    parse_query: bool
+
+
+class Fusing(TypedDict, total=False):
+    """How two rankings are fused, as in ``BM25Index.search_hybrid``."""
+
+    fetch_k: int
+    method: FusionMethod
+    weights: Sequence[float] | None
+    rank_constant: int
 
 
 class Asking(NamedTuple):

@@ -18,6 +18,7 @@ from bm25rag import BM25Index, Query
 from bm25rag.adapters import (
     Both,
     Call,
+    Fusing,
     OnDuplicate,
     Plan,
     check_count,
@@ -58,14 +59,10 @@ _Found = list[tuple[Document, float]]
 FUSING = ("fetch_k", "method", "weights", "rank_constant", "on_unknown")
 
 
-class HybridFields(Fields, total=False):
+class HybridFields(Fields, Fusing, total=False):
     """The fields except the index and the vector store."""
 
     store_id_key: str | None
-    fetch_k: int
-    method: FusionMethod
-    weights: Sequence[float] | None
-    rank_constant: int
     search_kwargs: dict[str, Any]
     translate_filter: Callable[[dict[str, Any]], dict[str, Any]] | None
     on_unknown: OnUnknown
@@ -164,8 +161,8 @@ class BM25HybridRetriever(BM25DocumentIndex):
         The keywords are those of ``BM25Retriever.from_documents`` and the fields. If the vector
         store fails, it raises ``RuntimeError``, as all methods do.
         """
-        with cls._made(vector_store=vector_store, **options) as retriever:
-            retriever.add_documents(documents)
+        retriever = cls._made(vector_store=vector_store, **options)
+        retriever.add_documents(documents)
         return retriever
 
     @classmethod

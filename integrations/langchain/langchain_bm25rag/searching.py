@@ -5,7 +5,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Iterable, Mapping
 from os import PathLike
-from typing import Annotated, Any, Self, TypedDict, Unpack
+from typing import Annotated, Any, Self, Unpack
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field, SkipValidation, WithJsonSchema, model_va
 from typing_extensions import TypeAliasType  # which Pydantic requires
 
 from bm25rag import BM25Index, Hit
-from bm25rag.adapters import Asking, DecayLike, Question, check_count, spans_of
+from bm25rag.adapters import Asking, DecayLike, Options, Question, check_count, spans_of
 from langchain_bm25rag.awaiting import awaited, reading
 from langchain_bm25rag.documents import to_document
 from langchain_bm25rag.filters import Filter, copy_filter, filter_of, search
@@ -39,19 +39,11 @@ _TAKES = (
 )
 
 
-class Fields(TypedDict, total=False):
+class Fields(Options, total=False):
     """The fields of a retriever except its index."""
 
     k: int
     filter: Filter | None
-    min_score: float | None
-    correct: bool
-    expand: bool
-    offset: int
-    group: str | None
-    per_group: int
-    decay: DecayLike | None
-    parse_query: bool
     score_key: str | None
     id_key: str | None
     spans_key: str | None

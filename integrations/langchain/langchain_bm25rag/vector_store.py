@@ -16,8 +16,9 @@ from bm25rag import Document as StoredDocument
 from bm25rag.adapters import (
     Asking,
     Call,
-    DecayLike,
+    Fusing,
     OnDuplicate,
+    Options,
     Plan,
     Question,
     check_count,
@@ -40,7 +41,7 @@ from langchain_bm25rag.documents import (
     write,
 )
 from langchain_bm25rag.filters import Filter, delete, narrow, search
-from langchain_bm25rag.settings import Making, Opening, check_call, naming_preprocess_func, refuse
+from langchain_bm25rag.settings import Making, Opening, check_call, refuse
 from langchain_bm25rag.sparse import (
     RetrievalMode,
     SparseEmbeddings,
@@ -60,15 +61,11 @@ _TAKES = (
 _FUSION = ("fetch_k", "method", "weights", "rank_constant")
 
 
-class _Fields(TypedDict, total=False):
+class _Fields(Fusing, total=False):
     """Arguments of the constructor except the index."""
 
     sparse_embedding: SparseEmbeddings | None
     retrieval_mode: RetrievalMode | None
-    fetch_k: int
-    method: FusionMethod
-    weights: Sequence[float] | None
-    rank_constant: int
 
 
 class _MakingFields(Making, _Fields):
@@ -84,19 +81,11 @@ class _Adding(TypedDict, total=False):
     on_duplicate: OnDuplicate
 
 
-class _Options(TypedDict, total=False):
+class _Options(Options, total=False):
     """What a search takes beside the query and k."""
 
     filter: Filter | None
-    min_score: float | None
     retrieval_mode: RetrievalMode | None
-    correct: bool
-    expand: bool
-    offset: int
-    group: str | None
-    per_group: int
-    decay: DecayLike | None
-    parse_query: bool
 
 
 class BM25VectorStore(Stored, VectorStore):
@@ -188,8 +177,8 @@ class BM25VectorStore(Stored, VectorStore):
             )
             raise TypeError(message)
         given: Any = {} if ids is None else {"ids": ids}  # which an override may do without
-        with cls._made(**options) as store:
-            store.add_texts(texts, metadatas, **given)
+        store = cls._made(**options)
+        store.add_texts(texts, metadatas, **given)
         return store
 
     @classmethod
@@ -207,8 +196,7 @@ class BM25VectorStore(Stored, VectorStore):
         """
         store = cls.from_texts([], embedding, **options)
         given: Any = {} if ids is None else {"ids": ids}
-        with naming_preprocess_func(options.get("preprocess_func")):
-            store.add_documents(documents, **given)
+        store.add_documents(documents, **given)
         return store
 
     @classmethod

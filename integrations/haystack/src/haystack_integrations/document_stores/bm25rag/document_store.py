@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, Self, Unpack
 
 from haystack import default_from_dict, default_to_dict, logging
 from haystack.dataclasses import Document, SparseEmbedding
@@ -43,9 +43,10 @@ from haystack_integrations.document_stores.bm25rag.searching import Search, filt
 
 from bm25rag import Analyzer, BM25Index, Query
 from bm25rag.adapters import (
-    DecayLike,
     DeltaOn,
     OnDuplicate,
+    Options,
+    Page,
     Showing,
     VariantName,
     check_count,
@@ -71,22 +72,6 @@ _ON_DUPLICATE: dict[DuplicatePolicy, OnDuplicate] = {
     DuplicatePolicy.SKIP: "skip",
     DuplicatePolicy.OVERWRITE: "replace",
 }
-
-
-class Page(TypedDict, total=False):
-    """Which results are wanted, as in ``BM25Retriever.run``."""
-
-    offset: int
-    group: str | None
-    per_group: int
-    decay: DecayLike | None
-
-
-class Options(Page, total=False):
-    """The same, and how a query is changed."""
-
-    correct: bool
-    expand: bool
 
 
 class BM25DocumentStore:
@@ -417,17 +402,16 @@ class BM25DocumentStore:
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
         scale_score: bool = False,
-        min_score: float | None = None,
         **options: Unpack[Options],
     ) -> list[Document]:
         """Find the best documents that contain a term of the query.
 
         Parameters
         ----------
-        query, filters, top_k, scale_score, min_score, **options
-            As in ``BM25Retriever.run``.
+        query, filters, top_k, scale_score, **options
+            As in ``BM25Retriever.run``; and ``parse_query``, as in ``BM25Retriever``.
         """
-        search = self._search(filters, top_k, scale_score, min_score=min_score, **options)
+        search = self._search(filters, top_k, scale_score, **options)
         (found,) = search.by_words({"query": query})
         return found
 
@@ -437,13 +421,12 @@ class BM25DocumentStore:
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
         scale_score: bool = False,
-        min_score: float | None = None,
         **options: Unpack[Options],
     ) -> list[list[Document]]:
         """Do what ``bm25_retrieval`` does for each of many queries at once, on several threads."""
         if isinstance(queries, str | dict) or not isinstance(queries, Iterable):
             raise TypeError(f"queries must be a list of str, got {queries!r:.100}")
-        search = self._search(filters, top_k, scale_score, min_score=min_score, **options)
+        search = self._search(filters, top_k, scale_score, **options)
         return search.by_words({f"queries[{n}]": query for n, query in enumerate(queries)})
 
     def sparse_embedding_retrieval(

@@ -93,8 +93,9 @@ class Search:
         return [found[name] if name in found else self.page() for name in queries]
 
     def rewritten(self, query: AnyQuestion) -> Question:
-        """Return a query, corrected and expanded as asked."""
-        question, correct = self.asking.rewrite(query, self.index, self.filter)
+        """Return a query, parsed, corrected and expanded as asked."""
+        read = self.asking.read(query, self.index)
+        question, correct = self.asking.rewrite(read, self.index, self.filter)
         return self.index.correct(question, self.filter).terms if correct else question
 
     def page(self) -> list[Document]:

@@ -10,7 +10,6 @@ from typing import Any, Self
 from haystack import default_from_dict, default_to_dict
 from haystack.document_stores.types import FilterPolicy
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
-from haystack_integrations.document_stores.bm25rag.arguments import AnyQuestion
 from haystack_integrations.document_stores.bm25rag.filters import check_filters, combine
 
 from bm25rag.adapters import DecayLike, check_count, check_flag, check_real, decay_dict
@@ -43,10 +42,6 @@ class StoreRetriever:
             name: getattr(self, name) if value is None else value for name, value in given.items()
         }
         return settled | {"filters": combine(self.filters, filters, self.filter_policy)}
-
-    def _read(self, query: AnyQuestion) -> AnyQuestion:
-        """Return a query, parsed if that is our setting."""
-        return self.document_store.parsed(query) if self.parse_query else query
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings, including those of the store."""

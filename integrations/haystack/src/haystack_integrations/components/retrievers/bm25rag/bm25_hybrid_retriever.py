@@ -188,7 +188,8 @@ class BM25HybridRetriever(StoreRetriever):
         RuntimeError
             If the embedder or the embedding retriever fails.
         """
-        store, asking = self.document_store, self._read(query)
+        store = self.document_store
+        asking = store.parsed(query) if self.parse_query else query
         asked = self._settled(
             filters,
             top_k=top_k,

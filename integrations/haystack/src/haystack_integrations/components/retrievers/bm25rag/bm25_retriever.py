@@ -151,9 +151,9 @@ class BM25Retriever(ScoringRetriever):
             group=group,
             per_group=per_group,
             decay=decay,
+            parse_query=self.parse_query,
         )
-        read = self._read(query)
-        return {"documents": self.document_store.bm25_retrieval(read, **asked, offset=offset)}
+        return {"documents": self.document_store.bm25_retrieval(query, **asked, offset=offset)}
 
     def run_batch(
         self,
@@ -185,12 +185,10 @@ class BM25Retriever(ScoringRetriever):
             group=group,
             per_group=per_group,
             decay=decay,
+            parse_query=self.parse_query,
         )
         store = self.document_store
-        read: Any = queries  # the store refuses what is no list
-        if isinstance(queries, list):
-            read = [self._read(query) for query in queries]
-        return {"documents": store.bm25_retrieval_batch(read, **asked, offset=offset)}
+        return {"documents": store.bm25_retrieval_batch(queries, **asked, offset=offset)}
 
     run_async = reads(run)
     run_batch_async = reads(run_batch)
