@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise, repeat
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -73,13 +73,13 @@ class Column:
             return None
         return self._bytes[self._starts[number] : self._starts[number + 1]]
 
-    def texts(self, numbers: Sequence[int]) -> list[str | None]:
+    def texts(self, numbers: Sequence[int]) -> Sequence[str | None]:
         """Return some strings, which are UTF-8, as text; raise as ``get``."""
         try:
             if self._nulls is None and self.strings is not None:
                 decoded = backend.current().decode(self.strings, numbers)
                 if decoded is not None:
-                    return cast("list[str | None]", decoded)
+                    return decoded
             views = self.views(numbers)
             return [None if one is None else str(one, "utf-8", "surrogatepass") for one in views]
         except UnicodeDecodeError as error:
