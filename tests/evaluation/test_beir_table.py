@@ -105,7 +105,7 @@ def test_the_table_has_every_collection_of_beir_that_may_be_passed_on() -> None:
 
 
 def test_the_page_shows_what_was_measured() -> None:
-    kept = json.loads(at.read_text("utf-8"))
+    kept = json.loads(beir.KEPT.read_text("utf-8"))
     page = (ROOT / "docs" / "evaluation.md").read_text("utf-8")
     assert beir.speeds_table(kept) in page
     assert beir.about(kept) in page
