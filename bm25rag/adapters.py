@@ -24,7 +24,8 @@ list, and that our own adapters import nothing else.
     These options, and those of fusion, as keywords.
 ``with_fields``
     Gives documents the fields of an index from their metadata.
-``Plan``, ``Call``, ``Both``, ``Thread``, ``planned``, ``run``, ``arun``, ``work``, ``naming``
+``Plan``, ``Call``, ``Both``, ``Thread``, ``planned``, ``awaited``, ``run``, ``arun``, ``work``,
+``naming``
     Methods that ask other objects, of one body for those who call them and those who await them.
 ``maker_of``
     Makes Pydantic's models of what needs no check.
@@ -63,7 +64,7 @@ from bm25rag.decay import DecayLike, decay_dict
 from bm25rag.documents import in_fields, read_hits, spans_of
 from bm25rag.index import Mode, OnDuplicate
 from bm25rag.metadata_samples import Showing, sample_metadata
-from bm25rag.plans import Both, Call, Plan, Thread, arun, naming, planned, run, work
+from bm25rag.plans import Both, Call, Plan, Thread, arun, awaited, naming, planned, run, work
 from bm25rag.scoring.variants import DeltaOn, VariantName
 
 __all__ = [
@@ -86,6 +87,7 @@ __all__ = [
     "Tokenizer",
     "VariantName",
     "arun",
+    "awaited",
     "check_count",
     "check_flag",
     "check_real",

@@ -8,16 +8,17 @@ what has none in a thread.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager
 from functools import partial, update_wrapper
 from inspect import iscoroutinefunction
-from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
-__all__ = ["Both", "Call", "Plan", "Thread", "arun", "naming", "planned", "run", "work"]
+__all__ = ["Both", "Call", "Plan", "Thread", "arun", "awaited", "naming", "planned", "run", "work"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+_Owner = TypeVar("_Owner")
 
 Thread: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Calls a function in another thread."""
@@ -94,6 +95,36 @@ def planned(plan: Callable[_P, Plan[_T]]) -> Callable[_P, _T]:
     result = plan.__annotations__["return"].removeprefix("Plan[").removesuffix("]")
     plan.__annotations__["return"] = result
     return method
+
+
+def awaited(
+    method: Callable[Concatenate[_Owner, _P], _T],
+    thread_of: Callable[[_Owner], Thread],
+    name: str | None = None,
+) -> Callable[Concatenate[_Owner, _P], Coroutine[Any, Any, _T]]:
+    """Return the asynchronous twin of a method, which does what a subclass makes of the method.
+
+    Parameters
+    ----------
+    method
+        The method. If it is ``planned``, the calls of its plan are awaited.
+    thread_of
+        Returns the threads of the object in which the rest is done.
+    name
+        The name under which the object has the method; ``None`` for that of the function.
+    """
+    own = name or method.__name__
+
+    async def twin(self: _Owner, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        call, thread = getattr(self, own), thread_of(self)
+        if plan := getattr(call, "plan", None):
+            return await arun(plan(self, *args, **kwargs), thread)
+        result: _T = await thread(partial(call, *args, **kwargs))
+        return result
+
+    update_wrapper(twin, method)
+    twin.__doc__ = f"Run ``{own}`` in a thread, and await what it asks of others."
+    return twin
 
 
 def run(plan: Plan[_T]) -> _T:

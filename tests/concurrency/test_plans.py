@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bm25rag.plans import Both, Call, Plan, arun, naming, planned, run, work
+from bm25rag.plans import Both, Call, Plan, Thread, arun, awaited, naming, planned, run, work
 
 
 class Store:
@@ -52,14 +52,14 @@ def plan_of(store: Store) -> Plan[list[Any]]:
     return told
 
 
-def awaited(plan: Plan[Any], light: bool = False) -> Any:
+def wait_for(plan: Plan[Any], light: bool = False) -> Any:
     return asyncio.run(arun(plan, asyncio.to_thread, light=light))
 
 
 def test_a_plan_calls_the_methods_or_awaits_their_twins() -> None:
     assert run(plan_of(Store())) == ["search a", "add b", "run c", 4]
     expected = ["asearch a", "async_add b", "run_async c", 4]
-    assert awaited(plan_of(Store())) == awaited(plan_of(Store()), light=True) == expected
+    assert wait_for(plan_of(Store())) == wait_for(plan_of(Store()), light=True) == expected
 
 
 def test_what_has_no_twin_is_called_in_the_thread_and_what_is_asynchronous_is_awaited() -> None:
@@ -69,13 +69,13 @@ def test_what_has_no_twin_is_called_in_the_thread_and_what_is_asynchronous_is_aw
         return [main, name, (yield Call(Store(), "native"))]
 
     here = threading.current_thread().name
-    between, called, native = awaited(plan(), light=True)
+    between, called, native = wait_for(plan(), light=True)
     assert (between, native) == (here, "native")
     assert called != here
-    assert awaited(plan())[0] != here
+    assert wait_for(plan())[0] != here
 
 
-@pytest.mark.parametrize("go", [run, awaited])
+@pytest.mark.parametrize("go", [run, wait_for])
 def test_a_plan_may_answer_an_error_of_a_call_and_lets_others_through(
     go: Callable[[Plan[Any]], Any],
 ) -> None:
@@ -95,7 +95,7 @@ def test_a_plan_may_answer_an_error_of_a_call_and_lets_others_through(
         go(failing())
 
 
-@pytest.mark.parametrize("go", [run, awaited])
+@pytest.mark.parametrize("go", [run, wait_for])
 def test_both_of_two_plans_are_done_and_the_first_that_fails_is_raised(
     go: Callable[[Plan[Any]], Any],
 ) -> None:
@@ -127,7 +127,7 @@ def test_a_planned_method_is_called_as_any_and_shows_what_it_returns() -> None:
     assert Owner.search.__doc__ == "Find a text."
     assert Owner.search.__annotations__ == {"text": "str", "return": "str"}
     plan = Owner.search.plan  # type: ignore[attr-defined]  # what twins are made of
-    assert awaited(plan(Owner(), "a")) == "asearch a"
+    assert wait_for(plan(Owner(), "a")) == "asearch a"
 
 
 def test_stop_iteration_ends_no_plan_that_it_does_not_end_of_itself() -> None:
@@ -136,3 +136,35 @@ def test_stop_iteration_ends_no_plan_that_it_does_not_end_of_itself() -> None:
 
     with pytest.raises(RuntimeError, match="StopIteration"):
         run(plan())
+
+
+def test_an_awaited_method_does_what_a_subclass_makes_of_it_in_the_objects_threads() -> None:
+    def thread_of(owner: Owner) -> Thread:
+        return owner.in_thread
+
+    class Owner:
+        used = 0
+
+        async def in_thread(self, call: Callable[[], Any]) -> Any:
+            self.used += 1
+            return await asyncio.to_thread(call)
+
+        def plain(self, text: str) -> str:
+            return f"plain {text}"
+
+        @planned
+        def asking(self, text: str) -> Plan[str]:
+            return (yield Call(Store(), "search", (text,)))
+
+        aplain = awaited(plain, thread_of)
+        aasking = awaited(asking, thread_of)
+
+    class Shouting(Owner):
+        def plain(self, text: str) -> str:
+            return super().plain(text).upper()
+
+    assert asyncio.run(Owner().aasking("a")) == "asearch a"
+    one = Shouting()
+    assert asyncio.run(one.aplain(text="a")) == "PLAIN A"
+    assert one.used == 1
+    assert "plain" in (Owner.aplain.__doc__ or "")

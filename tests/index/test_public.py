@@ -120,6 +120,7 @@ def test_adapters_may_import_these_names() -> None:
         "Tokenizer",
         "VariantName",
         "arun",
+        "awaited",
         "check_count",
         "check_flag",
         "check_real",

@@ -12,8 +12,11 @@ from haystack.document_stores.types import FilterPolicy
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from haystack_integrations.document_stores.bm25rag.filters import check_filters, combine
 
-from bm25rag.adapters import DecayLike, check_count, check_flag, check_real, decay_dict
+from bm25rag.adapters import Asking, DecayLike, check_count, check_flag, check_real, decay_dict
 from bm25rag.fusion import FusionMethod, check_fusion
+
+# The settings that are arguments of a search.
+_OF_CALLS = {"top_k", "scale_score", *Asking._fields}
 
 
 class StoreRetriever:
@@ -38,9 +41,8 @@ class StoreRetriever:
 
     def _settled(self, filters: dict[str, Any] | None, **given: Any) -> dict[str, Any]:
         """Return the arguments of a call, with our settings in place of those that are None."""
-        settled: dict[str, Any] = {
-            name: getattr(self, name) if value is None else value for name, value in given.items()
-        }
+        settled = {name: getattr(self, name) for name in self._names if name in _OF_CALLS}
+        settled |= {name: value for name, value in given.items() if value is not None}
         return settled | {"filters": combine(self.filters, filters, self.filter_policy)}
 
     def to_dict(self) -> dict[str, Any]:

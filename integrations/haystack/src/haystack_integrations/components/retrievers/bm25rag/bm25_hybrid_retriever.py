@@ -26,7 +26,6 @@ from bm25rag.adapters import (
     Call,
     DecayLike,
     Plan,
-    check_count,
     naming,
     planned,
     run,
@@ -113,8 +112,7 @@ class BM25HybridRetriever(StoreRetriever):
             parse_query=parse_query,
         )
         # Checks on_unknown, group and decay.
-        shaping = {"group": None, "per_group": None, "decay": None}
-        self._search("a query", self._settled(None, top_k=None, **shaping), 0)
+        self._search("a query", self._settled(None))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings, including those of the store and the components."""
@@ -195,13 +193,14 @@ class BM25HybridRetriever(StoreRetriever):
             top_k=top_k,
             correct=correct,
             expand=expand,
+            offset=offset,
             group=group,
             per_group=per_group,
             decay=decay,
         )
         if asks_for_all(asking, asked["filters"]):
-            return {"documents": store.bm25_retrieval(asking, **asked, offset=offset)}
-        search = self._search(asking, asked, offset)
+            return {"documents": store.bm25_retrieval(asking, **asked)}
+        search = self._search(asking, asked)
         yield Call(self, "warm_up")
         beside = self._ask_beside(search, asking, query_embedding, asked["filters"])
         yield Both(_alone(work(search.search_index)), beside)
@@ -209,10 +208,9 @@ class BM25HybridRetriever(StoreRetriever):
 
     run_async = component.output_types(documents=list[Document])(reads(run))
 
-    def _search(self, query: AnyQuestion, asked: dict[str, Any], offset: int) -> HybridSearch:
-        fusing = self.fusing()
-        first = check_count("offset", offset)
-        return self.document_store.hybrid_search(query, **fusing | asked, offset=first)
+    def _search(self, query: AnyQuestion, asked: dict[str, Any]) -> HybridSearch:
+        options = {name: value for name, value in asked.items() if name != "parse_query"}
+        return self.document_store.hybrid_search(query, **self.fusing() | options)
 
     def fusing(self) -> dict[str, Any]:
         """Return the arguments of ``bm25rag.hybrid.HybridSearch`` that say how both are fused."""

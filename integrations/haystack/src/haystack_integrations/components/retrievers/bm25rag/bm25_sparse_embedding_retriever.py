@@ -65,12 +65,12 @@ class BM25SparseEmbeddingRetriever(ScoringRetriever):
             top_k=top_k,
             scale_score=scale_score,
             min_score=min_score,
+            offset=offset,
             group=group,
             per_group=per_group,
             decay=decay,
         )
         store = self.document_store
-        found = store.sparse_embedding_retrieval(query_sparse_embedding, **asked, offset=offset)
-        return {"documents": found}
+        return {"documents": store.sparse_embedding_retrieval(query_sparse_embedding, **asked)}
 
     run_async = reads(run)

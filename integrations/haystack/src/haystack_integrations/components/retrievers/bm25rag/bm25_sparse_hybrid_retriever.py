@@ -117,6 +117,7 @@ class BM25SparseHybridRetriever(StoreRetriever):
             top_k=top_k,
             correct=correct,
             expand=expand,
+            offset=offset,
             group=group,
             per_group=per_group,
             decay=decay,
@@ -129,8 +130,6 @@ class BM25SparseHybridRetriever(StoreRetriever):
             method=self.method,
             weights=self.weights,
             rank_constant=self.rank_constant,
-            parse_query=self.parse_query,
-            offset=offset,
         )
         return {"documents": found}
 
