@@ -116,8 +116,13 @@ class Asking(NamedTuple):
     @property
     def page(self) -> dict[str, Any]:
         """Which results are wanted, as arguments of the core's searches."""
-        names = ("min_score", "offset", "group", "per_group", "decay")
-        return {name: getattr(self, name) for name in names}
+        return {
+            "min_score": self.min_score,
+            "offset": self.offset,
+            "group": self.group,
+            "per_group": self.per_group,
+            "decay": self.decay,
+        }
 
     def read(self, question: Question, index: BM25Index) -> Question:
         """Return a question, parsed if it is a text that is not blank and that is asked for.
@@ -129,8 +134,9 @@ class Asking(NamedTuple):
         index
             The index, which may have fields.
         """
-        parses = check_flag("parse_query", self.parse_query)
-        if parses and isinstance(question, str) and not is_blank(question):
+        if not check_flag("parse_query", self.parse_query):
+            return question
+        if isinstance(question, str) and not is_blank(question):
             return Query.parse(question, fields=index.fields)
         return question
 
@@ -147,6 +153,8 @@ class Asking(NamedTuple):
             A snapshot of the index, and which of its documents count.
         """
         arguments = self.expand
+        if arguments is False:  # most questions
+            return question, self.correct
         if not isinstance(arguments, Mapping):
             if not check_flag("expand", arguments):
                 return question, self.correct

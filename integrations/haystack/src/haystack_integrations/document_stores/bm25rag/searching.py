@@ -68,14 +68,16 @@ class Search:
         self.limit = check_count("top_k", top_k)
         self._scaled = check_flag("scale_score", scale_score)
         self.filter, asking = filter_of(index, filters), Asking(**options)
-        floor = asking.min_score
-        if floor is not None:
-            floor = check_real("min_score", floor, -math.inf, math.inf)
-        self._floor = floor
-        within = None if self._scaled else floor
-        self.asking = asking._replace(group=path_of(asking.group), min_score=within)
+        self._floor = asking.min_score
+        if self._floor is not None:
+            self._floor = check_real("min_score", self._floor, -math.inf, math.inf)
+            if self._scaled:  # what is scaled is compared later
+                asking = asking._replace(min_score=None)
+        if asking.group is not None:
+            asking = asking._replace(group=path_of(asking.group))
         check_count("offset", asking.offset)
-        check_shaping(self.asking.group, asking.per_group, asking.decay)
+        check_shaping(asking.group, asking.per_group, asking.decay)
+        self.asking = asking
 
     def by_words(self, queries: Mapping[str, AnyQuestion]) -> list[list[Document]]:
         """Answer queries, each under its name in messages."""
