@@ -9,8 +9,8 @@ from langchain_core.documents import Document
 
 from bm25rag import BM25Index, Hit
 from bm25rag.adapters import Asking, Question
-from bm25rag.filters import And, CallableFilter, Not, Or, parse_filter
 from bm25rag.filters import Filter as ParsedFilter
+from bm25rag.filters import on_documents, parse_filter
 from langchain_bm25rag.documents import Ids, read_ids, to_document
 
 Filter: TypeAlias = dict[str, Any] | set[str] | frozenset[str] | Callable[[Document], object]
@@ -77,20 +77,4 @@ def filter_of(snapshot: BM25Index, filter: Filter | None) -> ParsedFilter | None
     parsed = parse_filter(filter)  # type: ignore[arg-type]
     if parsed is None or not parsed.per_document:
         return parsed
-    return _on_documents(parsed, lambda id: to_document(snapshot.get([id])[0]))
-
-
-def _on_documents(filter: Any, fetch: Callable[[str], Document]) -> ParsedFilter:
-    """Replace functions of the metadata by functions of the document."""
-    match filter:
-        case CallableFilter(function):
-            CallableFilter(type(function).__call__)  # refuses an object whose __call__ is async
-            return CallableFilter(function, fetch)
-        case And(parts) | Or(parts):
-            of_parts = sum(len(part.demands) for part in parts)
-            own = filter.demands[: len(filter.demands) - of_parts]
-            return type(filter)(tuple(_on_documents(part, fetch) for part in parts), own)
-        case Not(part):
-            return Not(_on_documents(part, fetch))
-    parsed: ParsedFilter = filter
-    return parsed
+    return on_documents(parsed, lambda id: to_document(snapshot.get([id])[0]))

@@ -25,6 +25,7 @@ from bm25rag.adapters import (
     is_blank,
     naming,
     planned,
+    run,
     work,
 )
 from bm25rag.errors import ReadOnlyError, UncommittedWarning
@@ -416,32 +417,29 @@ class BM25HybridRetriever(BM25DocumentIndex):
     def _ask_store(
         self, parent: Any, query: str, k: int, keywords: Mapping[str, Any]
     ) -> Plan[_Found]:
+        asking, name = self._asking(query, k, keywords), type(self.vector_store).__name__
+        return traced(parent, name, query, asking, lambda found: [one for one, _ in found])
+
+    def _asking(self, query: str, k: int, keywords: Mapping[str, Any]) -> Plan[_Found]:
         # "rrf" needs no scores, and not every store has them.
         scored = "" if self.method == "rrf" else "_with_score"
-        call = Call(self.vector_store, f"similarity_search{scored}", (query,), {"k": k, **keywords})
-
-        def ask() -> Plan[_Found]:
-            with naming("the vector store", self.vector_store):
-                answer = yield call
-            return answer if scored else [(document, 0.0) for document in answer]
-
-        name = type(self.vector_store).__name__
-        return traced(parent, name, query, ask(), lambda found: [one for one, _ in found])
+        method, options = f"similarity_search{scored}", {"k": k, **keywords}
+        with naming("the vector store", self.vector_store):
+            answer = yield Call(self.vector_store, method, (query,), options)
+        return answer if scored else [(document, 0.0) for document in answer]
 
     def _find_beside(self, query: str, k: int) -> Ranking:
         """Ask the vector store alone, for a tool."""
-        scored = "" if self.method == "rrf" else "_with_score"
-        find = getattr(self.vector_store, f"similarity_search{scored}")
+        return self._ranking(run(self._asking(query, k, self.search_kwargs)))
+
+    def _ranking(self, answer: _Found) -> Ranking:
         with naming("the vector store", self.vector_store):
-            answer = find(query, k=k, **self.search_kwargs)
-            found = answer if scored else [(document, 0.0) for document in answer]
-            return [(self._id_of(document), score) for document, score in found]
+            return [(self._id_of(document), score) for document, score in answer]
 
     def _take(self, search: HybridSearch, answer: _Found) -> bool:
-        with naming("the vector store", self.vector_store):
-            scores = [(self._id_of(document), score) for document, score in answer]
+        ranking = self._ranking(answer)
         try:
-            return search.take(scores)
+            return search.take(ranking)
         except ValueError as error:
             message = f"{error}. align() of this retriever makes the vector store hold the same"
             raise ValueError(message) from None
