@@ -173,7 +173,9 @@ async def arun(plan: Plan[_T], thread: Thread, *, light: bool = False) -> _T:
     try:
         while True:
             step = partial(_after, go_on, given)
-            call = step() if light else await thread(step)
+            # Who is cancelled does not wait for a thread that may be busy.
+            ends = isinstance(given, BaseException) and not isinstance(given, Exception)
+            call = step() if light or ends else await thread(step)
             if isinstance(call, _End):
                 return call.value  # type: ignore[no-any-return]
             try:
@@ -213,7 +215,7 @@ def _after(go_on: Callable[[Any], Any], given: Any) -> Any:
 
 @contextmanager
 def naming(what: str, owner: object, kind: type[Exception] = RuntimeError) -> Iterator[None]:
-    """Name what failed, in an error of a kind.
+    """Raise an error that names what failed, and has the failure as its cause.
 
     Parameters
     ----------

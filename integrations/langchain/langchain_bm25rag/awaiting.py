@@ -89,8 +89,8 @@ def awaited(
     """Make the asynchronous twin of a method; it takes async iterables, too.
 
     What a subclass has overridden is run in its place. It gets the elements of an async iterable
-    as a list, and may read it twice. So it is if it overrides one of the methods ``through`` which
-    the elements are passed on.
+    as a list, which it may read twice. So do overrides of ``through``, the methods to which
+    ``function`` passes the elements on.
 
     The thread, ``reading``, ``writing`` or ``building``, is for what is not ``planned``. ``native``
     does the same asynchronously.

@@ -54,7 +54,7 @@ def _check_choice(ids: object, filter: ParsedFilter | None) -> ParsedFilter | No
     if ids is None and filter is None:
         message = (
             "ids must be given, or a filter that rejects something; an empty list deletes "
-            "nothing, and index.ids() are those of all documents"
+            "nothing, index.ids() delete all documents"
         )
         raise ValueError(message)
     return filter

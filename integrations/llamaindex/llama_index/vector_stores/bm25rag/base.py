@@ -105,8 +105,9 @@ class BM25VectorStore(BasePydanticVectorStore):
         How the results are fused: by ``minmax`` or ``zscore`` of the scores, or reciprocal ranks,
         ``rrf``, as in ``bm25rag.fusion.fuse``.
     fetch_k
-        How many nodes of each leg are fused, unless the query asks for more. ``None`` for this
-        and the three before is what was saved with the index, or 0.5, ``minmax``, 60 and 100.
+        How many nodes of each leg are fused, unless the query asks for more. ``None`` for
+        ``alpha``, ``method``, ``rank_constant`` and ``fetch_k`` is what was saved with the index,
+        or else 0.5, ``minmax``, 60 and 100.
     language, stemmer, skip_stemming, token_pattern, tokenizer, metadata_mode
         As in ``BM25Retriever``.
     k1, b, variant, fields

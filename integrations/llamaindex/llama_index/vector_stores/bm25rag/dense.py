@@ -49,7 +49,7 @@ class Vectors:
                     raise
 
     def check_nodes(self, nodes: Sequence[BaseNode]) -> int:
-        """Return the dimension of the nodes' embeddings, which must be finite and of the same."""
+        """Return the one dimension that the nodes' embeddings have, all of which must be finite."""
         dimension = self.dimension
         for number, node in enumerate(nodes):
             which = f"nodes[{number}], {node.node_id!r},"

@@ -117,8 +117,8 @@ class BM25DocumentStore:
     commit_every
         0 commits each write before it returns. Otherwise writes are committed together, up to so
         many seconds after the first of them; ``close``, and the end of the process, commit at
-        once. This process reads them at once, others after the commit, and until then these
-        cannot write. If the process is killed or the machine fails, writes of that time are lost.
+        once. This process reads them at once; until the commit, others neither see them nor can
+        write. If the process is killed or the machine fails, writes of that time are lost.
 
     Raises
     ------
