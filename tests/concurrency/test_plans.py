@@ -168,3 +168,37 @@ def test_an_awaited_method_does_what_a_subclass_makes_of_it_in_the_objects_threa
     assert asyncio.run(one.aplain(text="a")) == "PLAIN A"
     assert one.used == 1
     assert "plain" in (Owner.aplain.__doc__ or "")
+
+
+def test_who_is_cancelled_does_not_wait_for_a_busy_thread() -> None:
+    told: list[str] = []
+
+    class Slow:
+        async def asearch(self) -> None:
+            await asyncio.sleep(60)
+
+        def search(self) -> None:
+            raise AssertionError("it has a twin")
+
+    def plan() -> Plan[None]:
+        try:
+            yield Call(Slow(), "search")
+        finally:
+            told.append("ended")
+
+    async def once(call: Callable[[], Any]) -> Any:
+        if told:
+            await asyncio.sleep(60)
+        told.append("begun")
+        return call()
+
+    async def use() -> None:
+        task = asyncio.create_task(arun(plan(), once))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        async with asyncio.timeout(20):
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(use())
+    assert told == ["begun", "ended"]
