@@ -120,17 +120,25 @@ def awaited(
     return method  # type: ignore[return-value]
 
 
-def streams(
-    function: Any, thread: Thread, *through: Any
-) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
-    """Make the same under the types of a stub, which name async iterables."""
+def awaits(
+    function: Callable[_P, _T], thread: Thread, *through: Any
+) -> Callable[[Callable[..., object]], Callable[_P, Coroutine[Any, Any, _T]]]:
+    """Make the same in place of a stub, which type checkers need where a method is overridden."""
 
-    def decorate(stub: Callable[_P, _T]) -> Any:
-        method: Any = awaited(function, thread, *through)
+    def decorate(stub: Callable[..., object]) -> Any:
+        method = awaited(function, thread, *through)
         method.__doc__ = stub.__doc__
         return method
 
     return decorate
+
+
+def streams(
+    function: Any, thread: Thread, *through: Any
+) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+    """Make the same under the types of the stub, which name async iterables."""
+    decorate: Any = awaits(function, thread, *through)
+    return decorate  # type: ignore[no-any-return]
 
 
 def _is(method: Any, function: object) -> bool:

@@ -10,7 +10,7 @@ from langchain_core.indexing import UpsertResponse
 from langchain_core.indexing.base import DeleteResponse, DocumentIndex
 
 from bm25rag.adapters import OnDuplicate
-from langchain_bm25rag.awaiting import awaited, writing
+from langchain_bm25rag.awaiting import awaits, writing
 from langchain_bm25rag.documents import Ids, read_documents, write
 from langchain_bm25rag.filters import Filter, delete
 from langchain_bm25rag.searching import SearchingBM25
@@ -34,7 +34,9 @@ class BM25DocumentIndex(SearchingBM25, DocumentIndex):
         written = write(self.index, read_documents(items), "documents", on_duplicate)
         return UpsertResponse(succeeded=written, failed=[])
 
-    aupsert = awaited(upsert, writing)  # type: ignore[arg-type]
+    @awaits(upsert, writing)
+    def aupsert(self) -> None:
+        """Do what ``upsert`` does while the event loop goes on."""
 
     def delete(
         self, ids: Ids | None = None, *, filter: Filter | None = None, **kwargs: Any
@@ -43,7 +45,9 @@ class BM25DocumentIndex(SearchingBM25, DocumentIndex):
         refuse("delete", kwargs)
         return self._deleted(delete(self.index, ids, filter))
 
-    adelete = awaited(delete, writing)  # type: ignore[arg-type]
+    @awaits(delete, writing)
+    def adelete(self) -> None:
+        """Do what ``delete`` does while the event loop goes on."""
 
     def _deleted(self, ids: list[str]) -> DeleteResponse:
         return DeleteResponse(succeeded=ids, num_deleted=len(ids), failed=[], num_failed=0)

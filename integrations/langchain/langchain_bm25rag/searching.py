@@ -15,7 +15,7 @@ from typing_extensions import TypeAliasType  # which Pydantic requires
 
 from bm25rag import BM25Index, Hit
 from bm25rag.adapters import Asking, DecayLike, Options, Question, check_count, spans_of
-from langchain_bm25rag.awaiting import awaited, reading
+from langchain_bm25rag.awaiting import awaits, reading
 from langchain_bm25rag.documents import to_document
 from langchain_bm25rag.filters import Filter, copy_filter, filter_of, search
 from langchain_bm25rag.settings import Opening, check_call
@@ -148,7 +148,9 @@ class SearchingBM25(Stored, BaseRetriever):
     ) -> list[Document]:
         return self._documents(search(self.index, query, *self._asked(query, given)))
 
-    _aget_relevant_documents = awaited(_get_relevant_documents, reading)  # type: ignore[arg-type]
+    @awaits(_get_relevant_documents, reading)
+    def _aget_relevant_documents(self) -> None:  # type: ignore[override]
+        """Do what ``_get_relevant_documents`` does while the event loop goes on."""
 
     def _asked(self, query: object, given: Mapping[str, Any]) -> tuple[int, Filter | None, Asking]:
         """Return what a call asks for, with the fields in place of arguments that are None."""

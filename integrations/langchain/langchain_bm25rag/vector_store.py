@@ -30,7 +30,7 @@ from bm25rag.adapters import (
 )
 from bm25rag.fusion import FusionMethod, check_fusion
 from bm25rag.vectors import Vector
-from langchain_bm25rag.awaiting import awaited, building, reading, streams, writing
+from langchain_bm25rag.awaiting import awaited, awaits, building, reading, streams, writing
 from langchain_bm25rag.documents import (
     Ids,
     Metadatas,
@@ -131,13 +131,14 @@ class BM25VectorStore(Stored, VectorStore):
             message = f"index must be a BM25Index, got {type(index).__name__}"
             raise TypeError(message)
         check_fusion(method, weights, rank_constant)
-        self.index = BM25Index() if index is None else index
-        self.sparse_embedding = read_embedding(sparse_embedding)
+        self.index: BM25Index = BM25Index() if index is None else index
+        self.sparse_embedding: SparseEmbeddings | None = read_embedding(sparse_embedding)
         if retrieval_mode is None:
             retrieval_mode = "bm25" if sparse_embedding is None else "hybrid"
         self.retrieval_mode = read_mode(retrieval_mode, sparse_embedding)
-        self.fetch_k = check_count("fetch_k", fetch_k)
-        self.method, self.weights, self.rank_constant = method, weights, rank_constant
+        self.fetch_k: int = check_count("fetch_k", fetch_k)
+        self.method, self.rank_constant = method, rank_constant
+        self.weights: Sequence[float] | None = weights
 
     def __repr__(self) -> str:
         shown = [f"index={self.index!r}", f"retrieval_mode={self.retrieval_mode!r}"]
@@ -343,7 +344,9 @@ class BM25VectorStore(Stored, VectorStore):
         delete(self.index, ids, filter)
         return True
 
-    adelete = awaited(delete, writing)  # type: ignore[arg-type]
+    @awaits(delete, writing)
+    def adelete(self) -> None:
+        """Do what ``delete`` does while the event loop goes on."""
 
     # --- searching ---------------------------------------------------------------
 
@@ -396,7 +399,9 @@ class BM25VectorStore(Stored, VectorStore):
         found = yield Call(self, "similarity_search_with_score", (query, k), {**options})
         return [document for document, _ in found]
 
-    asimilarity_search = awaited(similarity_search, reading)  # type: ignore[arg-type]
+    @awaits(similarity_search, reading)
+    def asimilarity_search(self) -> None:  # type: ignore[override]
+        """Do what ``similarity_search`` does; an ``aembed_query`` is awaited."""
 
     @planned
     def similarity_search_with_score(
@@ -424,10 +429,9 @@ class BM25VectorStore(Stored, VectorStore):
         found = yield work(self._search, query, vector, k, options.get("filter"), mode, asking)
         return found
 
-    asimilarity_search_with_score = awaited(
-        similarity_search_with_score,  # type: ignore[arg-type]
-        reading,
-    )
+    @awaits(similarity_search_with_score, reading)
+    def asimilarity_search_with_score(self) -> None:
+        """Do what ``similarity_search_with_score`` does; an ``aembed_query`` is awaited."""
 
     def _read_mode(
         self, query: Question, mode: RetrievalMode | None, asking: Asking
@@ -484,10 +488,9 @@ class BM25VectorStore(Stored, VectorStore):
         found = yield Call(self, "similarity_search_with_score", (query, k), kwargs)
         return [(document, score / largest) for document, score in found]
 
-    _asimilarity_search_with_relevance_scores = awaited(
-        _similarity_search_with_relevance_scores,  # type: ignore[arg-type]
-        reading,
-    )
+    @awaits(_similarity_search_with_relevance_scores, reading)
+    def _asimilarity_search_with_relevance_scores(self) -> None:
+        """Do the same while the event loop goes on."""
 
     def _largest_score(self, mode: RetrievalMode | None) -> float:
         """Return the score of a document that is the best of both rankings; the lowest is 0."""
