@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, repeat
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from bm25rag.common.checks import check_count
 from bm25rag.common.strings import CONTEXT, TEXT
@@ -186,24 +186,27 @@ class Hit(_Unread):
     fields: dict[str, str] | None = None
 
     @classmethod
-    def _unread(cls, ids: Sequence[str], scores: Sequence[float], contents: Contents) -> list[Self]:
-        """Make hits whose contents are in the same order."""
-        hits: list[Self] = []
-        new = cls.__new__
+    def _add_unread(
+        cls, hits: list[Hit], ids: Sequence[str], scores: Sequence[float], contents: Contents
+    ) -> None:
+        """Make hits whose contents are in the same order, and add them."""
+        new, add = cls.__new__, hits.append
         for position, id in enumerate(ids):  # a call for each would take twice as long
             hit = new(cls)
-            hit.id, hit.score, hit.corrections = id, scores[position], None
+            hit.id, hit.score = id, scores[position]
             # mypy does not see the slots of the base.
             hit._contents, hit._position = contents, position  # type: ignore[misc]
-            hits.append(hit)
-        return hits
+            add(hit)
 
     if not TYPE_CHECKING:  # otherwise type checkers would accept any attribute
 
         def __getattr__(self, name: str) -> Any:  # called for fields that are not set yet
-            if name not in ("text", "metadata", "payload", "fields"):
+            if name == "corrections":
+                value = None
+            elif name in ("text", "metadata", "payload", "fields"):
+                value = self._contents.read(name, self._position)
+            else:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            value = self._contents.read(name, self._position)
             setattr(self, name, value)
             return value
 

@@ -334,7 +334,7 @@ class BM25Index:
         snapshot = self._live.snapshot
         wanted = check_wanted(snapshot, k, filter, min_score, offset, group, per_group, decay)
         terms, corrections = terms_of(snapshot.analyzer, query), None
-        if check_flag("correct", correct):
+        if correct is not False and check_flag("correct", correct):
             (corrected,) = _correct(snapshot, [terms], wanted.filter)
             terms = terms_of(snapshot.analyzer, corrected.terms)
             corrections = corrected.corrections

@@ -38,12 +38,18 @@ _HINDI_POINT_ABOVE = "\u0902"
 
 def fold_accents(word: str, kept: str) -> str:
     """Return a word without the accents, points and other marks that readers may leave out."""
-    if word.isascii():
+    if word.isascii() or _unchanged(kept).issuperset(word):
         return word
     folded = unicodedata.normalize("NFC", word).translate(_folds(kept))
     if word >= _FIRST_OF_HINDI and _may_have_nasal(folded):
         folded = _HINDI_NASAL.sub(_HINDI_POINT_ABOVE, folded)
     return folded or word
+
+
+@lru_cache(maxsize=8)
+def _unchanged(kept: str) -> frozenset[str]:
+    """Return characters of words that stay as they are: of ASCII, kept letters, and Cyrillic."""
+    return frozenset([*map(chr, [*range(128), *range(0x400, 0x460)]), *kept])
 
 
 def fold_each(words: list[str], kept: str) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, compress, islice
 from typing import Any, TypeAlias
 
 from bm25rag.analysis.languages import LANGUAGES, Language, find_language, load_stopwords
@@ -34,7 +34,7 @@ from bm25rag.analysis.settings import (
 )
 from bm25rag.analysis.splitter import WordSplitter
 from bm25rag.analysis.stemming import ARABIC_LIGHT, Stemmer, check_algorithm
-from bm25rag.analysis.unspaced_runs import BigramRules
+from bm25rag.analysis.unspaced_runs import FIRST_LETTER, BigramRules
 from bm25rag.common.arrays import UInt32
 from bm25rag.common.checks import LARGEST_WEIGHT, check_flag, check_real, check_sequence
 from bm25rag.common.gil import BLOCK, in_blocks
@@ -53,6 +53,8 @@ _How: TypeAlias = tuple[
 # Words of queries whose terms are remembered, in some 12 MB. Four thousand passages have 33,000:
 # with room for 10,000 their analysis took a half longer.
 _MOST_WORDS = 1 << 16
+# How many of them come from documents, at most; in 4 MiB.
+_MOST_LEARNT = 1 << 14
 
 
 class Analyzer:
@@ -429,10 +431,13 @@ class Analyzer:
         """
         tokens, counts = self.splitter.split_words(words, question, odd)
         stopped = self.stopwords.intersection(tokens)
-        terms: list[str | None] = [*self.stems(tokens)]
+        stems = self.stems(tokens)
+        terms: list[str | None] = [*stems]
         if stopped:
             for index in [n for n, token in enumerate(tokens) if token in stopped]:
                 terms[index] = None
+        if not question:
+            self._wanted_terms.learn(words, tokens, stems, counts)
         return terms, counts
 
     def stems(self, words: list[str]) -> list[str]:
@@ -627,6 +632,38 @@ class _WordTerms:
         if len(self._known) > _MOST_WORDS:
             self._known.clear()
         return terms
+
+    def learn(
+        self, words: list[str], tokens: list[str], stems: list[str], counts: dict[int, int]
+    ) -> None:
+        """Remember words of documents, of one token each: a build meets most of later questions.
+
+        Parameters
+        ----------
+        words, tokens, counts
+            The words, and what ``WordSplitter.split_words`` has returned for them.
+        stems
+            The stem of each token.
+        """
+        room = _MOST_LEARNT - len(self._known)
+        if room <= 0:
+            return
+        is_single, is_of_single = list[bool](), list[bool]()
+        for index, size in counts.items():
+            before = index - len(is_single)
+            is_single += [True] * before + [False]
+            is_of_single += [True] * before + [False] * size
+        rest = len(words) - len(is_single)
+        single = islice(compress(words, is_single + [True] * rest), room)
+        of_single = compress(zip(tokens, stems, strict=True), is_of_single + [True] * rest)
+        unwanted = self._unwanted
+        learnt = {
+            word: (stem,)
+            for word, (token, stem) in zip(single, of_single, strict=False)
+            # Of runs without spaces questions have other pairs.
+            if token not in unwanted and len(word) <= LONGEST_WORD and word < FIRST_LETTER
+        }
+        self._known.update(learnt)
 
     @lazy_property
     def _how(self) -> _How:

@@ -81,6 +81,7 @@ class WordSplitter:
         self._bigrams = bigrams
         self._lowercase = lowercase
         self._identifiers = identifiers
+        self._only_lowers_ascii = lowercase and not identifiers and not self._turkish
         self._folds_accents = fold_accents
         self._ngrams = ngrams
         self._kept_letters = (profile.kept_letters if profile is not None else None) or ""
@@ -135,6 +136,8 @@ class WordSplitter:
 
         If identifiers are indexed by their parts, capitals stay until words are split.
         """
+        if self._only_lowers_ascii and text.isascii():  # as it would be there
+            return text.lower()
         return self._normalize(text, self._lowercase and not self._identifiers)
 
     def _normalize(self, text: str, lowercase: bool) -> str:

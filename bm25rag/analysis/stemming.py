@@ -18,9 +18,6 @@ from bm25rag.common.patterns import late_pattern
 
 # Snowball takes quadratic time for some words; no word of a language is longer than this.
 _LONGEST = 255
-# How many words that are stemmed together are remembered, and of how many characters at most: a
-# build meets most words of later questions. In 4 MiB, to stem one takes a tenth of the time.
-_REMEMBERED, _LONGEST_REMEMBERED = 1 << 14, 64
 # Snowball's Arabic stemmer leaves endings that Larkey's light stemmers remove (Larkey, Ballesteros
 # and Connell 2002, "Improving stemming for Arabic information retrieval": light10), and the alif
 # of adverbs. At least three letters remain, as many as roots have.
@@ -50,16 +47,6 @@ _ARABIC_ENDING = late_pattern(
 )
 
 
-class _Stems(dict[str, str]):
-    """Stems of words by word; those that are missing are made by a function, and not kept."""
-
-    def __init__(self, stem: Callable[[str], str]) -> None:
-        self._stem = stem
-
-    def __missing__(self, word: str) -> str:
-        return self._stem(word)
-
-
 class Stemmer:
     """A Snowball stemmer that threads may share."""
 
@@ -67,7 +54,6 @@ class Stemmer:
         self._light = algorithm == ARABIC_LIGHT
         self._algorithm = "arabic" if self._light else algorithm
         self._local = threading.local()
-        self._known = _Stems(self._stem)
 
     def stems(self, words: list[str]) -> list[str]:
         """Return the stem of each word; the word itself where Snowball returns nothing.
@@ -91,27 +77,14 @@ class Stemmer:
             stems = [stem or word for stem, word in zip(stems, words, strict=True)]
         if self._light:
             stems = [_ARABIC_ENDING.sub("", stem) for stem in stems]
-        self._remember(words, stems)
         return stems
-
-    def _remember(self, words: list[str], stems: list[str]) -> None:
-        room = _REMEMBERED - len(self._known)
-        if room > 0:
-            pairs = list(zip(words[:room], stems, strict=False))
-            if max(map(len, words), default=0) > _LONGEST_REMEMBERED:
-                pairs = [pair for pair in pairs if len(pair[0]) <= _LONGEST_REMEMBERED]
-            self._known.update(pairs)
 
     def of_words(self) -> Callable[[str], str]:
         """Return what this thread may stem single words of ASCII with, of at most 255 characters.
 
         It returns nothing for some, which ``stems`` returns themselves for.
         """
-        return self._known.__getitem__
-
-    def _stem(self, word: str) -> str:
-        # The light stemmer changes nothing more in ASCII.
-        return self._thread_stemmer().stemWord(word)
+        return self._thread_stemmer().stemWord  # the light stemmer changes nothing more in ASCII
 
     def _thread_stemmer(self) -> WordStemmer:
         try:

@@ -73,13 +73,14 @@ class Column:
             return None
         return self._bytes[self._starts[number] : self._starts[number + 1]]
 
-    def texts(self, numbers: Sequence[int]) -> Sequence[str | None]:
+    def texts(self, numbers: Sequence[int]) -> list[str | None]:
         """Return some strings, which are UTF-8, as text; raise as ``get``."""
         try:
             if self._nulls is None and self.strings is not None:
-                decoded = backend.current().decode(self.strings, numbers)
+                decoded: Any = backend.current().decode(self.strings, numbers)
                 if decoded is not None:
-                    return decoded
+                    found: list[str | None] = decoded
+                    return found
             views = self.views(numbers)
             return [None if one is None else str(one, "utf-8", "surrogatepass") for one in views]
         except UnicodeDecodeError as error:

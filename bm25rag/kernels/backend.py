@@ -19,7 +19,7 @@ from functools import cache
 from bm25rag.common.checks import check_choice
 from bm25rag.kernels.boundary import Backend
 
-_forced: ContextVar[str | None] = ContextVar("bm25rag_backend", default=None)
+_forced: ContextVar[Backend | None] = ContextVar("bm25rag_backend", default=None)
 
 
 def cores() -> int:
@@ -43,8 +43,7 @@ def why_not_compiled() -> str | None:
 
 def current() -> Backend:
     """Return the backend to use."""
-    name = _forced.get()
-    return _default() if name is None else _named(name)
+    return _forced.get() or _default()
 
 
 @contextmanager
@@ -61,7 +60,7 @@ def use(name: str) -> Iterator[None]:
     ValueError
         If there is none of that name here.
     """
-    token = _forced.set(check_choice("name", name, available()))
+    token = _forced.set(_named(check_choice("name", name, available())))
     try:
         yield
     finally:

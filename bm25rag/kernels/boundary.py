@@ -137,7 +137,8 @@ class Backend(ABC):
             Their scores.
         """
         _check_search(segment, terms, plan)
-        require(len(weights) in (0, len(query)), "terms and weights differ in length")
+        if weights:
+            require(len(weights) == len(query), "terms and weights differ in length")
         return self._search_one(segment, terms, query, weights, floor, plan)
 
     def find_wrong(
@@ -166,6 +167,7 @@ class Backend(ABC):
         require(places == sorted(places) and places[-1] == len(documents) > 0, "wrong starts")
         return self._find_wrong(documents, starts, block_size, size)
 
+    @abstractmethod
     def decode(self, strings: StringArrays, numbers: Sequence[int]) -> list[str] | None:
         """Decode some strings, of which lone surrogates may be part.
 
@@ -186,7 +188,6 @@ class Backend(ABC):
         UnicodeDecodeError
             If one is not UTF-8.
         """
-        return self._decode(strings, numbers)
 
     def find_pieces(self, data: UInt8, offsets: Int64, often: int) -> Pieces | None:
         """Find byte strings that are frequent in some texts.
@@ -410,9 +411,9 @@ class Backend(ABC):
         """
         return self._number_terms(queries, numbers)
 
+    @abstractmethod
     def number_query(self, query: Collection[str], numbers: TermNumbers) -> list[int]:
         """Return the numbers of the terms of one query: ``number_terms`` without arrays."""
-        return self._number_query(query, numbers)
 
     def checksums(self, data: UInt8, offsets: UInt64) -> UInt32:
         """Return the CRC-32 of byte strings.
@@ -576,9 +577,6 @@ class Backend(ABC):
     ) -> str | None: ...
 
     @abstractmethod
-    def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str] | None: ...
-
-    @abstractmethod
     def _unpack(
         self, pieces: UInt64, numbers: UInt16, starts: Int64, stops: Int64
     ) -> tuple[UInt8, Int64] | None: ...
@@ -593,9 +591,6 @@ class Backend(ABC):
     def _number_terms(
         self, queries: Sequence[Collection[str]], numbers: TermNumbers
     ) -> tuple[Int64, Int64]: ...
-
-    @abstractmethod
-    def _number_query(self, query: Collection[str], numbers: TermNumbers) -> list[int]: ...
 
     @abstractmethod
     def _checksums(self, data: UInt8, offsets: UInt64) -> UInt32: ...
@@ -620,7 +615,7 @@ def _check_texts(data: UInt8, offsets: Int64) -> None:
 
 def _check_search(segment: SegmentArrays, terms: TermArrays, plan: SearchPlan) -> None:
     """Check what a search is given."""
-    require(terms.starts.shape[1] == segment.blocks + 1, "starts are not of this segment")
-    require(plan.k >= 1 <= plan.window, "k and window must be at least 1")
+    if terms.blocks != segment.blocks:
+        require(False, "starts are not of this segment")
     if plan.allowed is not None:
         require(plan.allowed.size == segment.size, "allowed is not of this segment")

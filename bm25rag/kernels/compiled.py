@@ -69,8 +69,11 @@ class CompiledBackend(Backend):
         floor: float,
         plan: SearchPlan,
     ) -> tuple[list[int], list[float]]:
+        prepared, own = segment.prepared, terms.prepared
+        if prepared is None or own is None:
+            prepared, own = _prepare(segment, terms)
         found: tuple[list[int], list[float]] = searching.search_one(
-            *_prepare(segment, terms), query, weights, floor, plan
+            prepared, own, query, weights, floor, plan
         )
         return found
 
@@ -107,7 +110,8 @@ class CompiledBackend(Backend):
         letters: Callable[[str], str] | None = None,
     ) -> list[str] | None:
         """Return the terms of a text in ASCII; see ``Backend``."""
-        require(text.isascii(), "the text is not ASCII")
+        if not text.isascii():
+            require(False, "the text is not ASCII")
         terms: list[str] = analyzing.analyze_text(
             text, known, unwanted, stemmer, analyze, runs, letters
         )
@@ -152,12 +156,15 @@ class CompiledBackend(Backend):
         found: tuple[Int64, Int64] = searching.number_terms(queries, numbers, table)
         return found
 
-    def _number_query(self, query: Collection[str], numbers: TermNumbers) -> list[int]:
+    def number_query(self, query: Collection[str], numbers: TermNumbers) -> list[int]:
+        """Return the numbers of the terms of one query; see ``Backend``."""
         found: list[int] = searching.number_query(query, numbers, _prepare_table(numbers.table))
         return found
 
-    def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str] | None:
-        found: list[str] | None = lookup.decode(_prepare_strings(arrays), numbers)
+    def decode(self, strings: StringArrays, numbers: Sequence[int]) -> list[str] | None:
+        """Decode some strings; see ``Backend``."""
+        prepared = strings.prepared or _prepare_strings(strings)
+        found: list[str] | None = lookup.decode(prepared, numbers)
         return found
 
     def _unpack(

@@ -93,13 +93,14 @@ class NumpyBackend(Backend):
         falls = np.any(whole[1:] <= whole[:-1]) or int(whole[-1]) >= size
         return "documents" if falls else None
 
-    def _decode(self, arrays: StringArrays, numbers: Sequence[int]) -> list[str] | None:
-        if len(arrays.file.flags) or min(numbers, default=0) < 0:
+    def decode(self, strings: StringArrays, numbers: Sequence[int]) -> list[str] | None:
+        """Decode some strings; see ``Backend``."""
+        if len(strings.file.flags) or min(numbers, default=0) < 0:
             return None
-        if max(numbers, default=0) >= len(arrays.offsets) - 1 or arrays.data.itemsize > 1:
+        if max(numbers, default=0) >= len(strings.offsets) - 1 or strings.data.itemsize > 1:
             return None
         # Indexing a memoryview gives Python ints, in half the time of a NumPy scalar.
-        starts, data = arrays.offsets.data, arrays.data.data
+        starts, data = strings.offsets.data, strings.data.data
         views = [data[starts[number] : starts[number + 1]] for number in numbers]
         return [str(one, "utf-8", "surrogatepass") for one in views]
 
@@ -127,7 +128,8 @@ class NumpyBackend(Backend):
             raise RuntimeError("a query grew while its terms were looked up")
         return pointers, terms
 
-    def _number_query(self, query: Collection[str], numbers: TermNumbers) -> list[int]:
+    def number_query(self, query: Collection[str], numbers: TermNumbers) -> list[int]:
+        """Return the numbers of the terms of one query; see ``Backend``."""
         return list(map(numbers.__getitem__, query))
 
     def _checksums(self, data: UInt8, offsets: UInt64) -> UInt32:

@@ -94,16 +94,18 @@ class TermArrays:
     """
 
     absent: np.float32
+    blocks: int
     idf: Float32
     starts: Int64
 
-    __slots__ = ("absent", "idf", "prepared", "starts")
+    __slots__ = ("absent", "blocks", "idf", "prepared", "starts")
 
     def __init__(self, starts: Int64, idf: Float32, absent: np.float32) -> None:
         check_array("starts", starts, np.int64, dimensions=2)
         check_array("idf", idf, np.float32)
         require(len(starts) == len(idf), "starts and idf differ in length")
         self.starts, self.idf, self.absent = starts, idf, absent
+        self.blocks = starts.shape[1] - 1
         self.prepared: Any = None
 
 
@@ -493,6 +495,7 @@ class SearchPlan:
         coarse: int,
         filtered_first: int,
     ) -> None:
+        require(k >= 1 <= window, "k and window must be at least 1")
         self.k, self.allowed = k, allowed
         self.window, self.heavy, self.sparse = window, heavy, sparse
         self.coarse, self.filtered_first = coarse, filtered_first

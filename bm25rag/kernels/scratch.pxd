@@ -88,4 +88,8 @@ cdef inline double part(float weight, float idf, double count) noexcept nogil:
 cdef inline double least_sum(double floor, double shift) noexcept nogil:
     return floor - shift - (abs(floor) + abs(shift)) * 1e-15
 
+cdef Plan prepare_plan(plan)
+cdef Scratch borrow(Segment segment, Plan plan, Py_ssize_t longest)
+cdef give_back(Segment segment, Scratch scratch)
+
 cpdef Py_ssize_t slots_for(Py_ssize_t terms) noexcept nogil

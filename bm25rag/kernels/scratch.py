@@ -130,7 +130,8 @@ def prepare_terms(terms):
     return prepared
 
 
-def prepare_plan(plan):
+@cython.cfunc
+def prepare_plan(plan) -> Plan:
     """Return a ``SearchPlan`` as the kernels take it."""
     prepared: Plan
     if plan.prepared is not None:
@@ -156,7 +157,8 @@ def prepare_plan(plan):
     return prepared
 
 
-def borrow(segment: Segment, plan: Plan, longest: cython.Py_ssize_t):
+@cython.cfunc
+def borrow(segment: Segment, plan: Plan, longest: cython.Py_ssize_t) -> Scratch:
     """Return memory that no other thread uses, of an earlier call if that fits."""
     width: cython.Py_ssize_t = min(min(plan.window, segment.block_size), segment.size)
     room: cython.Py_ssize_t = plan.k + max(plan.k, 512)
@@ -170,6 +172,7 @@ def borrow(segment: Segment, plan: Plan, longest: cython.Py_ssize_t):
     return scratch
 
 
+@cython.cfunc
 def give_back(segment: Segment, scratch: Scratch):
     """Keep the memory of a call for the next ones, unless it is much."""
     if len(segment.scratches) < _KEPT and scratch.room + scratch.longest <= _MUCH:

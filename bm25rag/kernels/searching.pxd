@@ -1,5 +1,5 @@
 # Cython has ``from ... import`` of C functions in such a file alone.
-from cpython.dict cimport PyDict_GetItemWithError
+from cpython.dict cimport PyDict_GetItemWithError, PyDict_SetItem
 
 from bm25rag.kernels.coarse cimport rank_coarsely
 from bm25rag.kernels.collecting cimport keep_best, start
@@ -7,7 +7,9 @@ from bm25rag.kernels.exact cimport rank, rank_signed
 from bm25rag.kernels.filtered cimport rank_filtered
 from bm25rag.kernels.planning cimport choose_way, order_by_bound, resolve
 from bm25rag.kernels.lookup cimport Postings, find_term
-from bm25rag.kernels.scratch cimport Plan, Query, Scratch, Segment, Terms
+from bm25rag.kernels.scratch cimport (
+    Plan, Query, Scratch, Segment, Terms, borrow, give_back, prepare_plan
+)
 
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
@@ -23,7 +25,7 @@ cdef class _Row:
 
 cdef class _Table:
     cdef list columns
-    cdef list rows
+    cdef _Row spare
     cdef Py_ssize_t width
     cdef long long[::1] frequencies
     cdef float[::1] idf

@@ -24,7 +24,6 @@ import numpy as np
 from bm25rag.kernels.checks import check_terms
 from bm25rag.kernels.lookup import crc_table
 from bm25rag.kernels.memory import view
-from bm25rag.kernels.scratch import borrow, give_back, prepare_plan
 
 if not cython.compiled:
     from bm25rag.kernels.coarse import rank_coarsely
@@ -33,7 +32,16 @@ if not cython.compiled:
     from bm25rag.kernels.filtered import rank_filtered
     from bm25rag.kernels.lookup import find_term
     from bm25rag.kernels.planning import choose_way, order_by_bound, resolve
-    from bm25rag.kernels.scratch import Plan, Query, Scratch, Segment, Terms
+    from bm25rag.kernels.scratch import (
+        Plan,
+        Query,
+        Scratch,
+        Segment,
+        Terms,
+        borrow,
+        give_back,
+        prepare_plan,
+    )
 
 _INFINITY = cython.declare(cython.double, float("inf"))
 _CRC = crc_table()
@@ -55,14 +63,14 @@ class _Row:
 @cython.final
 @cython.cclass
 class _Table:
-    """``TermTable``; ``rows`` holds those that no thread uses now, of ``width`` places."""
+    """``TermTable``; ``spare`` is a row of ``width`` places that no thread uses now."""
 
 
 def prepare_table(table, postings):
     """Return a ``TermTable`` as ``number_terms`` takes it; ``postings`` are prepared."""
     prepared: _Table = _Table()
     prepared.columns = []
-    prepared.rows = []
+    prepared.spare = None
     prepared.width = 0
     column: _Column
     for own, terms in zip(postings, table.terms, strict=True):
@@ -166,21 +174,20 @@ def _look_up(numbers, term, table: _Table):
         number = numbers.remember_unknown(term)
     else:
         number = _assign(numbers, term, table, row, frequency)
-    table.rows.append(row)
+    table.spare = row
     return number
 
 
 @cython.cfunc
 def _borrow(table: _Table) -> _Row:
     """Return a row of zeros that no other thread uses."""
-    row: _Row
-    try:
-        row = table.rows.pop()
-    except IndexError:  # of other threads, or this is the first call
+    i: cython.Py_ssize_t
+    row: _Row | None = table.spare if cython.compiled else None  # two threads could take it there
+    table.spare = None
+    if row is None:  # another thread has it, or this is the first call
         row = _Row()
         row.places = np.empty(table.width, np.int64)
         row.starts = view(row.places)
-    i: cython.Py_ssize_t
     for i in range(table.width):
         row.starts[i] = 0
     return row
@@ -204,7 +211,15 @@ def _assign(numbers, term, table: _Table, row: _Row, frequency: cython.longlong)
             column.starts[number, i] = row.starts[column.first + i]
     table.frequencies[number] = frequency
     table.idf[number] = idf
-    return numbers.setdefault(term, number)
+    if not cython.compiled or type(term) is not str:
+        return numbers.setdefault(term, number)
+    # The same: no other thread runs in between.
+    found = PyDict_GetItemWithError(numbers, term)  # noqa: F821 - of the .pxd
+    if found != cython.NULL:
+        return cython.cast(object, found)
+    own = number
+    PyDict_SetItem(numbers, term, own)  # noqa: F821 - of the .pxd
+    return own
 
 
 def search(segment: Segment, terms: Terms, queries, floors, plan, matches):

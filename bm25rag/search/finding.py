@@ -6,7 +6,7 @@ A filter is a mask as far as it can be looked up; matches are asked about the re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -75,13 +75,21 @@ def check_wanted(
     """Check the arguments that all searches share; raise as ``BM25Index.search``."""
     floor = None if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
     parsed = None if filter is None else parse_filter(filter, snapshot)
-    wanted = Wanted(check_count("k", k), parsed, floor, check_count("offset", offset))
+    k, offset = check_count("k", k), check_count("offset", offset)
     if group is None and decay is None and per_group == 1:
-        return wanted
+        if parsed is None and floor is None:
+            return _best_of_all(k, offset)
+        return Wanted(k, parsed, floor, offset)
     from bm25rag.search.shaping import Shaping  # most searches do without
 
     shaping = Shaping(snapshot, group, per_group, decay)
-    return wanted._replace(shaping=shaping if group is not None or decay is not None else None)
+    is_shaped = group is not None or decay is not None
+    return Wanted(k, parsed, floor, offset, shaping if is_shaped else None)
+
+
+@lru_cache(maxsize=64)
+def _best_of_all(k: int, offset: int) -> Wanted:
+    return Wanted(k, offset=offset)
 
 
 def parse_filter(filter: FilterSpec | None, snapshot: Snapshot) -> Filter | None:
@@ -178,10 +186,11 @@ def find(
         How many to use at most; ``None``: as many as there are cores for this process.
     """
     finder, first = Finder(snapshot, wanted), wanted.offset
-    single = [number for number, terms in enumerate(queries) if finder.finds(terms)]
-    plain = list(queries)
-    for number in single:
-        plain[number] = ()
+    single, plain = finder.found_by(queries), queries
+    if single:
+        plain = list(queries)
+        for number in single:
+            plain[number] = ()
     if len(single) < len(queries):
         depth, floor = wanted.depth, wanted.min_score
         rows, scores, counts = ranking.rank(snapshot, plain, depth, finder.masks, floor, threads)
@@ -205,9 +214,16 @@ def find(
     return Matches(rows, scores, counts)
 
 
+def cut_of(queries: Sequence[Terms]) -> list[int]:
+    """Return the numbers of the queries whose time was over."""
+    if RestrictedTerms not in map(type, queries):  # most of them
+        return []
+    return [n for n, one in enumerate(queries) if type(one) is RestrictedTerms and one.cut]
+
+
 def warn_of_cut(queries: Sequence[Terms]) -> None:
     """Warn if the time of a query was over."""
-    if any(type(terms) is RestrictedTerms and terms.cut for terms in queries):
+    if cut_of(queries):
         from bm25rag.common.caller import warn
         from bm25rag.search.query import OVER  # most queries have no parts
 
@@ -232,10 +248,13 @@ class Finder:
         left = max(documents - offset, 0)
         return min(k, left) if shaping is None or not k else shaping.width(k, left)
 
-    def finds(self, terms: Terms) -> bool:
-        """Whether it must find the matches of a query."""
-        shapes = self._wanted.shaping is not None and self._wanted.k > 0
-        return self.asks or shapes or type(terms) is RestrictedTerms
+    def found_by(self, queries: Sequence[Terms]) -> Sequence[int]:
+        """Return the numbers of the queries whose matches it must find."""
+        if self.asks or (self._wanted.shaping is not None and self._wanted.k > 0):
+            return range(len(queries))
+        if RestrictedTerms not in map(type, queries):  # most of them
+            return ()
+        return [n for n, terms in enumerate(queries) if type(terms) is RestrictedTerms]
 
     def find(
         self, terms: Terms, snapshot: Snapshot | None = None, ranked_by: Terms | None = None

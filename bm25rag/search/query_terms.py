@@ -86,6 +86,12 @@ def terms_of(analyzer: Analyzer, query: QueryLike, name: str = "query") -> Terms
 
 def terms_of_each(analyzer: Analyzer, queries: Sequence[QueryLike]) -> list[Terms]:
     """Analyse queries and check them, as ``terms_of`` does; messages say which is wrong."""
+    asked = [one for one in queries if isinstance(one, str)]
+    analyzed: Sequence[Terms] = (
+        _weighed(analyzer, asked) if analyzer.also else analyzer.query_terms_of_each(asked)
+    )
+    if len(asked) == len(queries):
+        return [*analyzed]
     given = [query for query in queries if not isinstance(query, str)]
     checked: Iterable[Terms]
     if _are_lists_of_strings(given):
@@ -93,12 +99,6 @@ def terms_of_each(analyzer: Analyzer, queries: Sequence[QueryLike]) -> list[Term
     else:
         numbered = ((n, one) for n, one in enumerate(queries) if not isinstance(one, str))
         checked = [_check(analyzer, query, f"queries[{n}]") for n, query in numbered]
-    asked = [one for one in queries if isinstance(one, str)]
-    analyzed: Sequence[Terms] = (
-        _weighed(analyzer, asked) if analyzer.also else analyzer.query_terms_of_each(asked)
-    )
-    if not given:
-        return [*analyzed]
     texts, others = iter(analyzed), iter(checked)
     return [next(texts if isinstance(query, str) else others) for query in queries]
 
@@ -148,9 +148,9 @@ def warn_of_texts(snapshot: Snapshot, queries: Sequence[QueryLike], counts: Iter
     counts
         How many matches each has.
     """
+    if snapshot.is_restricted or {*map(type, queries)} == {str}:
+        return  # other documents may have the terms, or all are texts
     for query, count in zip(queries, counts, strict=True):
-        if snapshot.is_restricted:  # other documents may have the terms
-            return
         if count or not isinstance(query, (list, tuple, Mapping)):
             continue
         text = next((term for term in query if len(term.split()) > 1), None)

@@ -203,8 +203,11 @@ def rank_one(
         return rows, scores
     cache, numbers = snapshot.term_numbers(terms)
     weights = list(terms.values()) if isinstance(terms, dict) else []
-    floor = _floor(min_score)
+    floor = -math.inf if min_score is None else _floor(min_score)
     hot = backend.current()
+    if snapshot.is_plain and masks[0] is None:  # as in most searches
+        plan = _unmasked_plan(width, WINDOW, HEAVY, SPARSE, COARSE, FILTERED_FIRST)
+        return hot.search_one(snapshot.arrays[0], cache.arrays[0], numbers, weights, floor, plan)
     for index, mask in enumerate(masks):
         if mask is not None and not mask.count:
             continue
@@ -231,14 +234,20 @@ def _floor(min_score: float | None) -> float:
 
 def _plan(k: int, mask: Allowed | None) -> SearchPlan:
     """Choose when to look terms up."""
-    settings = WINDOW, max(HEAVY, k * _HEAVY_BY_K), SPARSE, COARSE, FILTERED_FIRST
-    return _unmasked_plan(k, *settings) if mask is None else SearchPlan(k, mask, *settings)
+    settings = WINDOW, HEAVY, SPARSE, COARSE, FILTERED_FIRST
+    return _unmasked_plan(k, *settings) if mask is None else _new_plan(k, mask, *settings)
 
 
 @lru_cache(maxsize=64)
-def _unmasked_plan(k: int, *settings: int) -> SearchPlan:
+def _unmasked_plan(
+    k: int, window: int, heavy: int, sparse: int, coarse: int, filtered_first: int
+) -> SearchPlan:
     """Return the same plan for the same settings: the kernels prepare each once."""
-    return SearchPlan(k, None, *settings)
+    return _new_plan(k, None, window, heavy, sparse, coarse, filtered_first)
+
+
+def _new_plan(k: int, mask: Allowed | None, window: int, heavy: int, *settings: int) -> SearchPlan:
+    return SearchPlan(k, mask, window, max(heavy, k * _HEAVY_BY_K), *settings)
 
 
 def score_all(snapshot: Snapshot, terms: Terms) -> Float64:

@@ -11,8 +11,8 @@ import numpy as np
 from bm25rag.common.arrays import Float64, Int64
 from bm25rag.documents import Hit
 from bm25rag.kernels.records import Matches
-from bm25rag.search.finding import Wanted, totals_of
-from bm25rag.search.query_terms import RestrictedTerms, Terms
+from bm25rag.search.finding import Wanted, cut_of, totals_of
+from bm25rag.search.query_terms import Terms
 from bm25rag.search.snapshot import Snapshot
 
 
@@ -107,8 +107,7 @@ def batch_result(
 
     ``asked`` are the queries, if their terms are no words: those of vectors.
     """
-    cut = [n for n, one in enumerate(terms) if type(one) is RestrictedTerms and one.cut]
-    result = BatchResult(*matches, [] if corrections is None else corrections, cut)
+    result = BatchResult(*matches, [] if corrections is None else corrections, cut_of(terms))
     result._snapshot, result._terms, result._wanted = snapshot, terms, wanted
     result._asked = terms if asked is None else asked
     return result

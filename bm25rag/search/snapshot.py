@@ -17,6 +17,7 @@ from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.lazy import lazy_property
 from bm25rag.common.strings import CONTEXT, text_of, utf8, utf8_each
 from bm25rag.documents import Document, Hit, Hits
+from bm25rag.kernels import backend
 from bm25rag.kernels.records import Allowed, SegmentArrays
 from bm25rag.scoring.variants import DotProduct, Parameters
 from bm25rag.search.term_numbers import TermCache, TermCacheFullError
@@ -81,7 +82,7 @@ class Snapshot:
         )
         self.count: int = self.bases[-1]
         # Whether rows are the numbers of documents.
-        self._is_plain = len(self.views) == 1 and self.count == len(self.views[0].segment)
+        self.is_plain: bool = len(self.views) == 1 and self.count == len(self.views[0].segment)
         tokens = add_tokens(view.tokens for view in self.views)
         # Of several analyses, those of the first.
         self.tokens: int = tokens[0] if analyzer.also else sum(tokens)
@@ -140,10 +141,10 @@ class Snapshot:
 
     def term_numbers(self, terms: Collection[str]) -> tuple[TermCache, list[int]]:
         """Return the cache of terms, and the numbers that terms have in it."""
-        cache = self._term_cache
+        cache, number_query = self._term_cache, backend.current().number_query
         while True:  # another thread may have filled a larger one
             try:
-                return cache, cache.numbers(terms)
+                return cache, number_query(terms, cache)
             except TermCacheFullError:
                 cache = self._larger_cache(len(set(terms)))
 
@@ -151,10 +152,10 @@ class Snapshot:
         self, queries: Sequence[Collection[str]]
     ) -> tuple[TermCache, tuple[Int64, Int64]]:
         """Return the same for the terms of queries, numbered as ``Queries`` takes them."""
-        cache = self._term_cache
+        cache, number_terms = self._term_cache, backend.current().number_terms
         while True:  # as above
             try:
-                return cache, cache.numbers_of_each(queries)
+                return cache, number_terms(queries, cache)
             except TermCacheFullError:
                 cache = self._larger_cache(len(set(chain.from_iterable(queries))))
 
@@ -365,14 +366,14 @@ class Snapshot:
         """
         asked = self.analyzer, terms
         hits = Hits()
-        if self._is_plain:
-            hits += _hits(self.views[0], rows, scores, asked, rows, totals)
+        if self.is_plain:
+            _add_hits(hits, self.views[0], rows, scores, asked, rows, totals)
         else:
             for segment_index, found in groupby(map(self.locate, rows), itemgetter(0)):
                 numbers = [number for _, number in found]
                 own = slice(len(hits), len(hits) + len(numbers))
                 view = self.views[segment_index]
-                hits += _hits(view, numbers, scores[own], asked, rows[own], totals)
+                _add_hits(hits, view, numbers, scores[own], asked, rows[own], totals)
         if corrections:
             for hit in hits:
                 hit.corrections = dict(corrections)
@@ -541,17 +542,18 @@ def _read_fields(segment: Segment, numbers: Sequence[int]) -> list[dict[str, str
     return found
 
 
-def _hits(
+def _add_hits(
+    hits: Hits,
     view: SegmentView,
     numbers: Sequence[int],
     scores: Sequence[float],
     asked: _Asked,
     rows: Sequence[int],
     totals: Totals | None,
-) -> list[Hit]:
-    """Return fresh hits for documents of one segment."""
-    ids = cast("list[str]", view.segment.ids.column.texts(numbers))  # none is missing
-    return Hit._unread(ids, scores, _Contents(view, numbers, asked, rows, totals))
+) -> None:
+    """Add fresh hits for documents of one segment."""
+    ids: Any = view.segment.ids.column.texts(numbers)  # none is missing
+    Hit._add_unread(hits, ids, scores, _Contents(view, numbers, asked, rows, totals))
 
 
 def by_row(values: Sequence[Float64], snapshot: Snapshot) -> Float64:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,6 @@ import numpy as np
 from bm25rag.common.arrays import Float32, Int64
 from bm25rag.common.lazy import lazy_property
 from bm25rag.common.strings import utf8
-from bm25rag.kernels import backend
 from bm25rag.kernels.records import TermArrays, TermNumbers, TermTable
 from bm25rag.scoring.variants import Parameters
 from bm25rag.segments.view import SegmentView
@@ -100,23 +99,6 @@ class TermCache(TermNumbers):
         for table, own in zip(cache.starts, self.starts, strict=True):
             table[:used] = own[:used]
         return cache
-
-    def numbers(self, terms: Collection[str]) -> list[int]:
-        """Return the numbers of terms; those that are missing are looked up.
-
-        Raises
-        ------
-        TermCacheFullError
-            If there are not enough numbers left for the missing terms.
-        """
-        return backend.current().number_query(terms, self)
-
-    def numbers_of_each(self, queries: Sequence[Collection[str]]) -> tuple[Int64, Int64]:
-        """Return the numbers of the terms of queries, as ``Queries`` takes them.
-
-        It raises what ``numbers`` does.
-        """
-        return backend.current().number_terms(queries, self)
 
     @lazy_property
     def table(self) -> TermTable | None:

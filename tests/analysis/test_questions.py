@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.analysis import stemming
 from bm25rag.analysis.languages import LANGUAGES
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -75,25 +74,59 @@ def test_stop_words_of_questions_must_be_words(wrong: Any) -> None:
         Analyzer(query_stopwords=wrong)
 
 
-@pytest.mark.parametrize("language", ["english", "german", "arabic"])
-def test_questions_after_a_build_have_the_terms_that_they_have_without_one(language: str) -> None:
-    """A build leaves the stems of its words, so that questions need not stem them again."""
-    words = ["running", "häuser", "Studies", "x" * 70, "und", "the", "كتاب", "naïve", "running's"]
+SETTINGS: list[dict[str, Any]] = [
+    *({"language": one} for one in ("english", "german", "french", "russian", "arabic")),
+    *({"language": one} for one in ("chinese", "japanese", "korean", "thai", "turkish", "hindi")),
+    {"language": "french", "query_stopwords": ["ete", "cafe"]},
+    {"identifiers": True, "lowercase": False},
+    {"identifiers": True},
+    {"ngrams": 3},
+    {"stemmer": None, "stopwords": None},
+    {"token_pattern": r"\S+"},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_questions_after_a_build_have_the_terms_that_they_have_without_one(
+    settings: dict[str, Any],
+) -> None:
+    """A build leaves the terms of its words, so that questions need not stem them again."""
+    words = ["running", "häuser", "Studies", "x" * 70, "x" * 130, "und", "the", "كتاب", "naïve"]
+    words += ["running's", "été", "Cafés", "ёлки", "елки", "İstanbul", "ıspanak", "camelCaseName"]
+    words += [
+        "日本",
+        "日本語",
+        "本",
+        "カタカナ",
+        "한국어",
+        "한",
+        "ภาษาไทย",
+        "काँच",
+        "कांच",
+        "a_b",
+        "3.5",
+        "c++",
+        "ab",
+    ]
     text = " ".join(words)
-    index = BM25Index(Analyzer(language))
-    index.add([text, text.upper()])
-    asked = [*words, text, "RUNNING häusern", "y" * 300]
-    fresh = Analyzer(language)
-    assert [index.analyzer.query_terms(one) for one in asked] == [
-        fresh.query_terms(one) for one in asked
+    index = BM25Index(Analyzer(**settings))
+    index.add([text, text.upper(), *words])
+    asked = [*words, text, text.upper(), "RUNNING häusern", "y" * 300, "語日", "\ud800"]
+    fresh = Analyzer(**settings)
+    expected = [fresh.query_terms(one) for one in asked]
+    assert index.analyzer.query_terms_of_each(asked) == expected
+    assert [index.analyzer.query_terms(one) for one in asked] == expected
+    assert [index.analyzer.whole_words(one) for one in asked] == [
+        fresh.whole_words(one) for one in asked
     ]
 
 
-def test_the_stems_that_a_build_leaves_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stemming, "_REMEMBERED", 100)
-    stemmer = stemming.Stemmer("english")
+def test_the_words_that_a_build_leaves_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bm25rag.analysis.analyzer._MOST_LEARNT", 100)
+    index = BM25Index(Analyzer())
     for first in range(0, 400, 40):
-        found = stemmer.stems([f"running{n}s" for n in range(first, first + 40)] + ["z" * 65])
-        assert found[-1] == "z" * 65
-    assert len(stemmer._known) == 100
-    assert max(map(len, stemmer._known)) < 65
+        words = [f"running{n}s" for n in range(first, first + 40)]
+        index.add([" ".join([*words, "z" * 101, "Smith-Jones", "don't"])])
+    known = index.analyzer._wanted_terms._known
+    assert len(known) == 100
+    assert max(map(len, known)) < 101

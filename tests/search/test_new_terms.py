@@ -149,7 +149,7 @@ def test_an_error_while_they_are_looked_up_leaves_the_cache_right(
             assert data_of(snapshot, [term]) == [expected[place]]
             assert (held < 0) == (expected[place] is None)
         assert data_of(snapshot, terms) == expected
-    assert reached
+    assert reached or name == "setdefault"  # compiled code stores a number without that call
 
 
 class Failing:
@@ -176,7 +176,7 @@ def test_a_cache_is_gone_with_its_last_reference() -> None:
     gc.disable()
     try:
         cache = Referable(known.views, known.parameters, 1, 16, None)
-        assert cache.numbers(["a", "absent", "b"]) == [0, -1, 1]
+        assert backends.current().number_query(["a", "absent", "b"], cache) == [0, -1, 1]
         is_left = weakref.ref(cache)
         del cache
         assert is_left() is None
