@@ -209,10 +209,15 @@ class WordSplitter:
 
     def _text_scanner(self, scanner: Scanner) -> TextScanner:
         if self._texts is None:
-            from bm25rag.analysis.text_scanner import TextScanner  # most questions need none
-
-            self._texts = TextScanner(scanner, self)
+            self._texts = self.new_text_scanner(scanner)
         return self._texts
+
+    def new_text_scanner(self, scanner: Scanner) -> TextScanner:
+        """Return what runs the compiled scanner by these rules."""
+        from bm25rag.analysis.text_scanner import TextScanner  # most questions need none
+
+        rules = self.least, self.drops_possessives
+        return TextScanner(scanner, self.fold, self.fold_rules, rules)
 
     @lazy_property
     def _fold_table(self) -> FoldTable:

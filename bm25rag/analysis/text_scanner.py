@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from bm25rag.analysis.fold_table import fold_table
-from bm25rag.analysis.splitter import WordSplitter
+from bm25rag.analysis.settings import FoldRules
 from bm25rag.columns.column import StringBatch, join
 from bm25rag.common.gil import release_gil
 from bm25rag.common.strings import utf8
@@ -16,13 +16,22 @@ from bm25rag.kernels.scanner_interface import Scanned, Scanner, Texts
 
 
 class TextScanner:
-    """Runs the compiled scanner by the rules of a splitter; any threads may share it."""
+    """Runs the compiled scanner by the rules of a splitter; any threads may share it.
 
-    def __init__(self, scanner: Scanner, splitter: WordSplitter) -> None:
+    ``rules`` are how many characters a word has at least, and whether possessives are dropped.
+    """
+
+    def __init__(
+        self,
+        scanner: Scanner,
+        fold: Callable[[str], str],
+        fold_rules: FoldRules,
+        rules: tuple[int, bool],
+    ) -> None:
         self._scanner = scanner
-        self._fold = splitter.fold
-        self._table = fold_table(splitter.fold_rules)
-        self._rules = splitter.least, splitter.drops_possessives
+        self._fold = fold
+        self._table = fold_table(fold_rules)
+        self._rules = rules
         self._spare: list[Any] = []
 
     def scan(self, texts: Sequence[str], question: bool = False) -> tuple[StringBatch, Scanned]:

@@ -8,6 +8,7 @@ first, until enough have passed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from time import monotonic
 from typing import TypeAlias
@@ -22,7 +23,6 @@ from bm25rag.kernels.records import Allowed
 from bm25rag.scoring.variants import Parameters
 from bm25rag.search import ranking
 from bm25rag.search.analyzed_parts import QUOTED, Requirement, Restriction
-from bm25rag.search.explain import PartExplanation
 from bm25rag.search.query import InField, Part
 from bm25rag.search.query_terms import RestrictedTerms, Terms
 from bm25rag.search.snapshot import Snapshot
@@ -268,6 +268,46 @@ def parts_filter(snapshot: Snapshot, asked: RestrictedTerms) -> Filter:
         return (allowed is None or bool(allowed.mask[place[1]])) and within.passes(*place)
 
     return CallableFilter(passes, fetch=str)
+
+
+@dataclass(frozen=True, slots=True)
+class PartExplanation:
+    """Whether a document is as a part of a ``Query`` restricts matches to.
+
+    Parameters
+    ----------
+    kind
+        ``"must"``, ``"must_not"``, ``"phrases"`` or ``"not_phrases"``; ``"text"`` if one of its
+        terms must be in a field.
+    part
+        The part, as given.
+    passed
+        Whether the document has what it must have, or has not what it must not have.
+    missing
+        The terms of the part that the document lacks.
+    """
+
+    kind: str
+    part: Part
+    passed: bool
+    missing: tuple[str, ...]
+
+    def __str__(self) -> str:
+        part = self.part
+        shown = f"{self.kind} {part!r}"
+        if isinstance(part, InField):
+            shown = f"{self.kind} {part[1]!r} in {part[0]}"
+        if self.passed:
+            return f"{shown}: passed"
+        if "not" in self.kind:
+            return f"{shown}: failed, the document has it"
+        return f"{shown}: failed, {_lacking(self.missing)}"
+
+
+def _lacking(missing: tuple[str, ...]) -> str:
+    if not missing:
+        return "its words are not there so"
+    return f"the document lacks {', '.join(map(repr, missing))}"
 
 
 def explain_parts(
