@@ -100,12 +100,12 @@ def joined(folder: Path) -> Path:
     return whole
 
 
-def measure(name: str, folder: Path, systems: Sequence[str]) -> dict[str, Any]:
+def measure(name: str, folder: Path, systems: Sequence[str], work: Path = WORK) -> dict[str, Any]:
     """Measure systems on a collection; what failed, or is not there, has its reason."""
     load = round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
     report = benchmark(
         str(folder_of(name, folder)),
-        WORK / "beir" / name,
+        work / "beir" / name,
         systems,
         split=_SPLITS.get(name, "test"),
         k=1000,
@@ -134,14 +134,14 @@ def measure(name: str, folder: Path, systems: Sequence[str]) -> dict[str, Any]:
     return {**setting, "machine": report["machine"], "rows": rows}
 
 
-def keep(name: str, found: dict[str, Any]) -> None:
+def keep(name: str, found: dict[str, Any], at: Path = KEPT) -> None:
     """Put what was measured in the place of what was before, unless that was another machine."""
-    kept = json.loads(KEPT.read_text("utf-8")) if KEPT.exists() else {}
+    kept = json.loads(at.read_text("utf-8")) if at.exists() else {}
     before = kept.get(name, {})
     if before.get("machine") == found["machine"]:
         found = found | {"rows": before["rows"] | found["rows"]}
     kept[name] = found
-    KEPT.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n", encoding="utf-8")
+    at.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n", encoding="utf-8")
 
 
 # --- the table --------------------------------------------------------------------------------
@@ -188,13 +188,18 @@ def about(kept: dict[str, Any]) -> str:
     return "\n".join(said)
 
 
-def report() -> None:
+def report(at: Path = KEPT, page: Path = _PAGE) -> None:
     """Write the table into the page."""
-    kept = json.loads(KEPT.read_text("utf-8"))
-    put_into(_PAGE, "table 1", [speeds_table(kept), about(kept)])
+    kept = json.loads(at.read_text("utf-8"))
+    put_into(page, "table 1", [speeds_table(kept), about(kept)])
 
 
-def main(arguments: Iterable[str] | None = None) -> None:
+def main(
+    arguments: Iterable[str] | None = None,
+    at: Path = KEPT,
+    page: Path = _PAGE,
+    work: Path = WORK,
+) -> None:
     """Measure what is asked for, then write the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.beir", description=__doc__)
     parser.add_argument("collections", nargs="*", help=f"of {', '.join(PUBLISHED)}; all by default")
@@ -206,8 +211,8 @@ def main(arguments: Iterable[str] | None = None) -> None:
         parser.error(f"not in the table: {', '.join(sorted(unknown))}")
     if not given.report:
         for name in given.collections or PUBLISHED:
-            keep(name, measure(name, given.folder, given.system or SYSTEMS))
-    report()
+            keep(name, measure(name, given.folder, given.system or SYSTEMS, work), at)
+    report(at, page)
 
 
 if __name__ == "__main__":

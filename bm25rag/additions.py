@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice, repeat
 from pathlib import PurePath
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol
 
 from bm25rag.common.checks import DEEPEST, check_id, check_sequence
 from bm25rag.common.gil import releasing_gil
@@ -218,19 +218,20 @@ class NewRecords:
         )
 
 
-def _rows(documents: Any) -> Iterable[Any]:
+def _rows(documents: Iterable[Any]) -> Iterable[Any]:
     """Return the rows of a table as mappings, some at a time; other iterables as they are."""
     if not hasattr(documents, "columns"):
-        return cast("Iterable[Any]", documents)
+        return documents
     if hasattr(documents, "iter_rows"):  # of Polars
-        return cast("Iterable[Any]", documents.iter_rows(named=True))
+        named_rows: Iterable[Any] = documents.iter_rows(named=True)
+        return named_rows
     if hasattr(documents, "to_batches"):  # of Arrow
         return chain.from_iterable(batch.to_pylist() for batch in documents.to_batches())
     if hasattr(documents, "itertuples"):  # of pandas
         named = [*documents.columns]
         rows = documents.itertuples(index=False, name=None)
         return (dict(zip(named, row, strict=True)) for row in rows)
-    return cast("Iterable[Any]", documents)
+    return documents
 
 
 def _document(row: Mapping[str, Any], name: str, fields: Sequence[str] | None) -> Document:
@@ -286,10 +287,9 @@ def _fetched(items: Iterable[Any]) -> Iterable[Any]:
     To copy a part of a list touches all objects in it, which the processor fetches at once;
     a loop would wait for each.
     """
-    if type(items) not in (list, tuple):
-        return items
-    items = cast("Sequence[Any]", items)
-    return chain.from_iterable(items[n : n + _FETCHED] for n in range(0, len(items), _FETCHED))
+    if type(items) is list or type(items) is tuple:
+        return chain.from_iterable(items[n : n + _FETCHED] for n in range(0, len(items), _FETCHED))
+    return items
 
 
 def shown(items: Iterable[Any], progress: bool) -> Iterable[Any]:

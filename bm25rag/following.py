@@ -119,12 +119,12 @@ class FollowedFolder:
         Parameters
         ----------
         timeout
-            How many seconds to wait then for a writer in another process.
+            How many seconds to wait for a writer in another process.
         delay
             0 commits the write at the end. Otherwise writes are committed together, up to so many
-            seconds after the first of them. This process reads them at once, others after the
-            commit, and until then these cannot write. The end of the process commits, too; if it
-            is killed, what is not committed is lost.
+            seconds after the first of them. This process reads them at once; until the commit,
+            others neither see them nor can write. The end of the process commits, too; if it is
+            killed, what is not committed is lost.
 
         Raises
         ------

@@ -63,7 +63,8 @@ EXPLAIN = _object(
         **{"id": _STRING, "score": _NUMBER, "matched": _FLAG, "shift": _NUMBER},
         **{"parts": _list_of(_OBJECT), "total": _INTEGER, "returned": _INTEGER},
         "truncated": _FLAG,
-    }
+    },
+    {"multiplier": _NUMBER},
 )
 COUNT = _object({"count": _INTEGER})
 ADD, DELETE = (

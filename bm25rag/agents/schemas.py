@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from bm25rag.agents.answers import BUDGET, LARGEST_BUDGET, LEAST_BUDGET
@@ -52,8 +53,16 @@ _DECAY = """Lowers scores by age: {"path": "date", "half_life": "30d", "floor": 
 every 30 days, to no less than half; or by a number: {"path": "stars", "full": 5, "floor": 0.5}."""
 
 
-def search_schema(fields: str = "") -> dict[str, Any]:
-    """Return the schemas of the arguments of ``search``."""
+def search_schema(fields: str = "", parts: Collection[str] = ()) -> dict[str, Any]:
+    """Return the schemas of the arguments of ``search``.
+
+    Parameters
+    ----------
+    fields
+        What is said of the metadata.
+    parts
+        The fields of the documents, whose words count with weights, if they have any.
+    """
     return {
         "query": string("Words to look for.", LONGEST_QUERY),
         "k": integer("How many documents at most.", 10, 1, MOST_HITS),
@@ -62,14 +71,25 @@ def search_schema(fields: str = "") -> dict[str, Any]:
             "Return the best document of each group alone: a field of the metadata, or $text for"
             " equal texts. k then counts groups, and group_size how many of each match."
         ),
-        "decay": {"type": "object", "description": _DECAY},
-        **parts_schema(),
+        "decay": decay_schema(),
+        **parts_schema(parts),
         **paging(),
     }
 
 
-def parts_schema() -> dict[str, Any]:
-    """Return the schemas of other wordings, and of what documents must have, and must not."""
+def decay_schema() -> dict[str, Any]:
+    """Return the schema of what lowers scores."""
+    return {"type": "object", "description": _DECAY}
+
+
+def parts_schema(parts: Collection[str] = ()) -> dict[str, Any]:
+    """Return the schemas of other wordings, and of what documents must have, and must not.
+
+    Parameters
+    ----------
+    parts
+        As in ``search_schema``.
+    """
     said = {
         "also": "Other wordings of the query, with other words for it: all of them count together.",
         "must": "Words or groups of words of which a document must have all.",
@@ -77,7 +97,11 @@ def parts_schema() -> dict[str, Any]:
         "phrases": "Words that a document must have in exactly this order, stop words too.",
     }
     texts = {"type": "array", "items": {"type": "string"}, "maxItems": 100}
-    return {name: texts | {"description": description} for name, description in said.items()}
+    lists = {name: texts | {"description": description} for name, description in said.items()}
+    if not parts:
+        return lists
+    alone = "Look for all of this in one part of the documents alone; in any, unless given."
+    return lists | {"field": {"type": "string", "enum": [*parts], "description": alone}}
 
 
 def grep_schema(fields: str = "") -> dict[str, Any]:

@@ -46,6 +46,7 @@ def search(
     must: Sequence[str] = (),
     must_not: Sequence[str] = (),
     phrases: Sequence[str] = (),
+    field: str | None = None,
     group: str | None = None,
     decay: dict[str, Any] | None = None,
     vector: Vector | None = None,
@@ -71,6 +72,8 @@ def search(
         In bm25rag's language.
     also, must, must_not, phrases
         As in ``Query``, lists of texts; of 10,000 characters together, each.
+    field
+        As in ``Query``.
     group, decay
         As in ``BM25Index.search``.
     vector
@@ -99,8 +102,8 @@ def search(
     """
     room = answers.check_budget(budget) - answers.FRAME
     question: str | Query | None = None
-    if query is not None or vector is None or also or must or must_not or phrases:
-        question = read_question(query, must, must_not, phrases, also)
+    if query is not None or vector is None or also or must or must_not or phrases or field:
+        question = read_question(query, must, must_not, phrases, also, field)
         room -= 0 if isinstance(question, str) else len(_INCOMPLETE) + len('"incomplete":"",')
     wanted = check_count("k", k, least=1)
     if wanted > MOST_HITS:
@@ -109,7 +112,7 @@ def search(
     both = filter_within(filter, within)
     shaping = {"group": group, "decay": decay}
     ranking = _Ranking(index.snapshot(), question, vector, both, shaping, options or {}, beside)
-    parts_asked = [*must], [*must_not], [*phrases], [*also]
+    parts_asked = [*must], [*must_not], [*phrases], [*also], field
     asked = digest("search", scope, query, vector, filter, parts_asked, shaping)
     offset, before = 0, ""
     if cursor is not None:
@@ -277,7 +280,12 @@ def _part(hit: Hit, rank: int, snippet: Snippet, described: int) -> Part:
 
 
 def read_question(
-    query: Any, must: Any = (), must_not: Any = (), phrases: Any = (), also: Any = ()
+    query: Any,
+    must: Any = (),
+    must_not: Any = (),
+    phrases: Any = (),
+    also: Any = (),
+    field: Any = None,
 ) -> str | Query:
     """Return what is asked for; raise ``TypeError`` or ``ValueError`` if it is wrong."""
     if not isinstance(query, str):
@@ -290,7 +298,9 @@ def read_question(
     parts: dict[str, Any] = {
         name: _parts(name, value) for name, value in given.items() if value is not None
     }
-    return Query(query, timeout=_LOOKING, **parts) if any(parts.values()) else query
+    if field is None and not any(parts.values()):
+        return query
+    return Query(query, field=field, timeout=_LOOKING, **parts)
 
 
 def _parts(name: str, value: Any) -> list[str]:

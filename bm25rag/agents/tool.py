@@ -79,21 +79,21 @@ class IndexTool:
         within = None if self._within is None else self._within(index)
         return {
             "type": "object",
-            "properties": self._schemas(described_fields(index, within)),
+            "properties": self._schemas(index, described_fields(index, within)),
             "required": [_NEEDED[self._does]] if self._does in _NEEDED else [],
             "additionalProperties": False,
         }
 
     def run(self, **arguments: Any) -> str:
         """Return the answer; or, beginning with "Error: ", what the model should change."""
-        known = self._schemas()
         given = {name: value for name, value in arguments.items() if value is not None}
         try:
+            index = self._current().snapshot()
+            known = self._schemas(index)
             for name in given:
                 if name not in known:
                     message = f"there is no argument {name!r:.100}; there are {', '.join(known)}"
                     raise ValueError(message)
-            index = self._current().snapshot()
             given["within"] = None if self._within is None else self._within(index)
             return self._answer(index, given).text
         except (BM25Error, TypeError, ValueError) as error:
@@ -101,11 +101,12 @@ class IndexTool:
         except RecursionError:
             return "Error: the arguments are nested too deep"
 
-    def _schemas(self, fields: str = "") -> dict[str, Any]:
+    def _schemas(self, index: BM25Index, fields: str = "") -> dict[str, Any]:
         if self._does == "read":
             return schemas.read_schema()
-        schema = schemas.search_schema if self._does == "search" else schemas.grep_schema
-        return schema(fields)
+        if self._does == "grep":
+            return schemas.grep_schema(fields)
+        return schemas.search_schema(fields, index.fields or ())
 
     def _answer(self, index: BM25Index, given: dict[str, Any]) -> Answer:
         if self._does == "grep":

@@ -15,7 +15,6 @@ import numpy as np
 from bm25rag.analysis.analyzer import Analyzer
 from bm25rag.analysis.build_terms import BuildTerms, CompiledBuildTerms, new_build_terms
 from bm25rag.analysis.settings import Tokenizer, check_tokens
-from bm25rag.analysis.text_scanner import TextScanner
 from bm25rag.columns.column import Column, StringBatch, byte_positions, join, join_none
 from bm25rag.common.arrays import Int64, UInt32, as_index
 from bm25rag.common.gil import others_read, releasing_gil
@@ -236,7 +235,7 @@ class _Scanner:
         self._analyzer = analyzer
         self._terms = terms
         self._scanner = scanner = terms.scanner
-        self._texts = TextScanner(scanner, analyzer.splitter, analyzer.joins_words)
+        self._texts = analyzer.splitter.new_text_scanner(scanner, analyzer.joins_words)
         self._words = scanner.new_words(1 << 10)
         self._analyzed = 0  # bytes of the pool whose words have been analysed
         self._keeps = analyzer.keeps_words

@@ -276,9 +276,13 @@ def _fold_cluster(cluster: str, analyzer: Analyzer) -> str:
 
 @lru_cache(maxsize=1)
 def _clusters() -> Pattern[str]:
-    """Return a pattern for a character and the marks that may combine with it."""
+    """Return a pattern for a character and the marks that may combine with it.
+
+    Behind what is left out, such as a soft hyphen, they combine with what is before it.
+    """
     marks = "".join(map(chr, scripts.marks()))
-    return compile_pattern(f"(?s:.)[{marks}\u200c\u200d\uff9e\uff9f\u1160-\u11ff]*")
+    mark, left_out = f"[{marks}\u200c\u200d\uff9e\uff9f\u1160-\u11ff]", scripts.IGNORED.pattern
+    return compile_pattern(f"(?s:.)(?:{left_out}{{0,9}}{mark})*")
 
 
 # --- what to show -------------------------------------------------------------------

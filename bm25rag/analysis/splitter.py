@@ -257,10 +257,15 @@ class WordSplitter:
 
     def _text_scanner(self, scanner: Scanner) -> TextScanner:
         if self._texts is None:
-            from bm25rag.analysis.text_scanner import TextScanner  # most questions need none
-
-            self._texts = TextScanner(scanner, self)
+            self._texts = self.new_text_scanner(scanner)
         return self._texts
+
+    def new_text_scanner(self, scanner: Scanner, joins: bool = False) -> TextScanner:
+        """Return what runs the compiled scanner by these rules, and finds joined words if told."""
+        from bm25rag.analysis.text_scanner import TextScanner  # most questions need none
+
+        rules = self.least, self.drops_possessives, joins
+        return TextScanner(scanner, self.fold, self.with_links, self.fold_rules, rules)
 
     @lazy_property
     def _fold_table(self) -> FoldTable:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from bm25rag.analysis.fold_table import fold_table
-from bm25rag.analysis.splitter import WordSplitter
+from bm25rag.analysis.settings import FoldRules
 from bm25rag.columns.column import StringBatch, join
 from bm25rag.common.gil import release_gil
 from bm25rag.common.strings import utf8
@@ -18,15 +18,24 @@ from bm25rag.kernels.scanner_interface import Scanned, Scanner, Texts
 class TextScanner:
     """Runs the compiled scanner by the rules of a splitter; any threads may share it.
 
-    ``joins``: it also finds what is also one word; see ``links``.
+    ``fold`` and ``with_links`` are those of a splitter. ``rules`` are how many characters a word
+    has at least, whether possessives are dropped, and whether what is also one word is found; see
+    ``links``.
     """
 
-    def __init__(self, scanner: Scanner, splitter: WordSplitter, joins: bool = False) -> None:
+    def __init__(
+        self,
+        scanner: Scanner,
+        fold: Callable[[str], str],
+        with_links: Callable[[str], str],
+        fold_rules: FoldRules,
+        rules: tuple[int, bool, bool],
+    ) -> None:
         self._scanner = scanner
-        self._fold = splitter.fold
-        self._with_links = splitter.with_links
-        self._table = fold_table(splitter.fold_rules)
-        self._rules = splitter.least, splitter.drops_possessives, joins
+        self._fold = fold
+        self._with_links = with_links
+        self._table = fold_table(fold_rules)
+        self._rules = rules
         self._spare: list[Any] = []
 
     def scan(self, texts: Sequence[str], question: bool = False) -> tuple[StringBatch, Scanned]:

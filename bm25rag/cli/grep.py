@@ -7,8 +7,13 @@ from typing import Any
 
 import click
 
-from bm25rag import BM25Index
-from bm25rag.cli.options import examples, filter_option, index_argument, usage_errors
+from bm25rag.cli.options import (
+    examples,
+    filter_option,
+    open_index,
+    reading_argument,
+    usage_errors,
+)
 from bm25rag.cli.output import to_json
 from bm25rag.cli.terminal import one_line, write_result
 from bm25rag.grep import Grep, GrepMatch
@@ -22,7 +27,7 @@ from bm25rag.grep import Grep, GrepMatch
         'bm25rag grep docs.bm25 TODO --filter \'{"source": "guide.md"}\' --json',
     ),
 )
-@index_argument
+@reading_argument
 @click.argument("pattern")
 @click.option("--regex", "-E", is_flag=True, help="PATTERN is a regular expression (RE2).")
 @click.option("--ignore-case", "-i", is_flag=True, help="Capitals and small letters are the same.")
@@ -43,7 +48,7 @@ def grep_command(
     Words are not analysed; where PATTERN has whole words between others, the index narrows
     down which texts are looked at.
     """
-    index = BM25Index.open(index_path, untrusted=options["untrusted"])
+    index = open_index(index_path, options)
     with usage_errors():
         found = Grep(index, pattern, options["filter_"], regex=regex, ignore_case=ignore_case)
     row, document = -1, None

@@ -46,7 +46,8 @@ def stats_command(index_path: Path | str, as_json: bool, **options: Any) -> None
     if as_json:
         write_result(to_json(facts | {"analyzer": index.analyzer.to_dict()}, indent=2))
         return
-    facts["committed"] = _with_age(facts["committed"])
+    if "committed" in facts:  # not with --restrict
+        facts["committed"] = _with_age(facts["committed"])
     _print_facts(facts | {"analyzer": repr(index.analyzer)})
 
 

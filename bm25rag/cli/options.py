@@ -210,10 +210,14 @@ def _read_wording(value: str) -> tuple[str, float]:
 
 
 def read_query(
-    index: BM25Index | RayIndex, text: str, syntax: bool, also: Sequence[tuple[str, float]] = ()
+    index: BM25Index | RayIndex,
+    text: str,
+    syntax: bool,
+    also: Sequence[tuple[str, float]] = (),
+    timeout: float | None = None,
 ) -> str | Query:
     """Return a query; parsed if --syntax is given, with what --also adds."""
-    query = Query.parse(text, fields=index.fields) if syntax else Query(text)
+    query = Query.parse(text, fields=index.fields, timeout=timeout) if syntax else Query(text)
     weights: dict[str, float] = {}
     for wording, weight in also:
         weights[wording] = weights.get(wording, 0.0) + weight

@@ -98,6 +98,13 @@ _BATCH = 1000
     "--by-rank", is_flag=True, help="Fuse the rankings of QUERY and each --also, not their scores."
 )
 @syntax_option
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=float,
+    help="How long texts are looked into for the phrases of --syntax; a warning says if this was"
+    " too short.",
+)
 @vector_option
 @filter_option
 @scoring_options
@@ -143,7 +150,10 @@ def search_command(
 def check_rankings(
     query: str | None, vector: dict[str, float] | None, options: Mapping[str, Any]
 ) -> None:
-    """Raise ``UsageError`` if options are for other numbers of queries or rankings."""
+    """Raise ``UsageError`` if options are for other kinds or numbers of queries or rankings."""
+    if options.get("timeout") is not None and not options["syntax"]:
+        message = "--timeout is for phrases, which --syntax reads"
+        raise click.UsageError(message)
     if query is None and (options["also"] or options["by_rank"]):
         message = "--also and --by-rank need a QUERY"
         raise click.UsageError(message)
@@ -165,20 +175,21 @@ def search_for(
 ) -> BatchResult | RayBatch | Fused:
     """Search for texts, or for a vector and, if there is one, the query."""
     k, filter_, syntax, also = (options[name] for name in ("k", "filter_", "syntax", "also"))
+    timeout = options.get("timeout")
     of_page = ("offset", "group", "per_group", "decay", "deadline")
     page = {name: options[name] for name in of_page if name in options}
     if options["by_rank"]:
         each, weights = zip((query or "", 1.0), *also, strict=True)
-        asked_each = [read_query(index, text, syntax) for text in each]
+        asked_each = [read_query(index, text, syntax, timeout=timeout) for text in each]
         return Fused(index.search_fused(asked_each, k, filter_, weights=weights, **page))
     if vector is not None and query is not None:
-        asked = read_query(index, query, syntax, also)
+        asked = read_query(index, query, syntax, also, timeout)
         return Fused(index.search_hybrid(asked, vector, k, filter_, **page))
     of_batch = ("min_score", "threads", "partial")
     limits = page | {name: options[name] for name in of_batch if name in options}
     if vector is not None:
         return index.vectors.search_batch([vector], k, filter_, **limits)
-    queries = [read_query(index, text, syntax, also) for text in texts]
+    queries = [read_query(index, text, syntax, also, timeout) for text in texts]
     return index.search_batch(queries, k, filter_, **limits)
 
 

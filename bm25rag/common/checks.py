@@ -104,6 +104,15 @@ def check_sequence(name: str, value: object, of: str) -> Iterable[Any]:
     return value if listed is None else listed()
 
 
+def check_strings(name: str, values: object) -> list[str]:
+    """Return strings as a list; raise ``TypeError`` for a bare string, and for what is none."""
+    strings = list(check_sequence(name, values, "str"))
+    for position, string in enumerate(strings):
+        if not isinstance(string, str):
+            raise TypeError(f"{name}[{position}] must be a str, got {string!r:.100}")
+    return strings
+
+
 def are_strings(values: Sequence[Any]) -> bool:
     """Whether all of ``values`` are strings; joining them is faster than checking each."""
     try:

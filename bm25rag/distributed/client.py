@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from copy import copy
 from threading import TIMEOUT_MAX
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 from bm25rag.common.caller import warn
@@ -176,7 +176,7 @@ class RayIndex:
         answers = self._ask("search_hybrid", arguments, deadline, False)
         found = _merged("search_hybrid", answers, arguments)
         _warn_of_cut(found)
-        both = [(one.ranking.rows[0], cast("list[Hit]", one.items[0])) for one in found]
+        both = [(one.ranking.rows[0], one.items[0]) for one in found]
         return fuse_hits(both, method, weights, rank_constant, page)
 
     def search_fused(
@@ -271,13 +271,12 @@ class RayIndex:
         started = None if decay is None else read_decay(decay)
         arguments = (query, check_id("id", id), filter, started)
         self._check_fields(filter, deadline)
-        explanation = _merged(
-            "explain", self._ask("explain", arguments, deadline, False), arguments
-        )
+        answers = self._ask("explain", arguments, deadline, False)
+        explanation: Explanation | None = _merged("explain", answers, arguments)
         if explanation is None:
             passing = "" if filter is None else " that the filter passes"
             raise DocumentNotFoundError(f"there is no document with the id {id!r}{passing}")
-        return cast("Explanation", explanation)
+        return explanation
 
     def get(
         self,
@@ -308,8 +307,9 @@ class RayIndex:
             As for ``search``.
         """
         self._check_fields(filter, deadline)
-        total = _merged("count", self._ask("count", (filter,), deadline, False), (filter,))
-        return cast("int", total)
+        answers = self._ask("count", (filter,), deadline, False)
+        total: int = _merged("count", answers, (filter,))
+        return total
 
     def __len__(self) -> int:
         return self.count()
@@ -348,11 +348,12 @@ class RayIndex:
         # Whoever serves any part knows them.
         hosts = [host for part in self._parts for host in part]
         answers = self._ask("settings", (), DEADLINE, True, [hosts])
+        settings: tuple[Analyzer, dict[str, float] | None] | None
         settings = _merged("settings", answers, ())
         if settings is None:
             reason = next(iter(answers.missing.values()))
             raise ShardUnavailableError(f"no actor of {self._name!r} answered ({reason})")
-        return cast("tuple[Analyzer, dict[str, float] | None]", settings)
+        return settings
 
     # --- the service -------------------------------------------------------------------
 
@@ -458,7 +459,8 @@ class RayIndex:
 
         def fields(paths: Sequence[tuple[str, ...]] | None) -> set[tuple[str, ...]]:
             answers = self._ask("fields", (paths,), deadline, False)
-            return cast("set[tuple[str, ...]]", _merged("fields", answers, (paths,)))
+            held: set[tuple[str, ...]] = _merged("fields", answers, (paths,))
+            return held
 
         check_demands(parsed.demands, lambda path: bool(fields([path])), lambda: fields(None))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.checks import check_count
@@ -58,9 +58,10 @@ class RayBatch:
         ValueError
             If the batch was asked for with ``contents=False``.
         """
-        if any(isinstance(row[0], str) for row in self._items if row):
+        hits = [[one for one in row if isinstance(one, Hit)] for row in self._items]
+        if list(map(len, hits)) != list(map(len, self._items)):
             raise ValueError("the batch has ids only: search with contents=True for hits")
-        return cast("list[list[Hit]]", list(self._items))
+        return hits
 
     def __repr__(self) -> str:
         queries, width = self.rows.shape

@@ -15,6 +15,7 @@ from bm25rag.filters.nodes import (
     IdSet,
     Not,
     Or,
+    on_documents,
     split,
 )
 from bm25rag.filters.operators import AsMoment, Operator
@@ -34,6 +35,7 @@ __all__ = [
     "Operator",
     "Or",
     "escape_key",
+    "on_documents",
     "parse_filter",
     "split",
 ]

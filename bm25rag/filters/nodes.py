@@ -217,6 +217,34 @@ class CallableFilter(Record, Filter):
         return bool(result)
 
 
+def on_documents(filter: Filter, fetch: Callable[[str], object]) -> Filter:
+    """Return a filter whose functions are called with what ``fetch`` returns for an id.
+
+    Parameters
+    ----------
+    filter
+        The filter.
+    fetch
+        As of ``CallableFilter``.
+
+    Raises
+    ------
+    TypeError
+        If a function is an object whose ``__call__`` is a generator or a coroutine function.
+    """
+    match filter:
+        case CallableFilter(function):
+            CallableFilter(type(function).__call__)  # refuses an object whose __call__ is async
+            return CallableFilter(function, fetch)
+        case And(parts) | Or(parts):
+            of_parts = sum(len(part.demands) for part in parts)
+            own = filter.demands[: len(filter.demands) - of_parts]
+            return type(filter)(tuple(on_documents(part, fetch) for part in parts), own)
+        case Not(part):
+            return Not(on_documents(part, fetch))
+    return filter
+
+
 def _not_plain(returned: str) -> TypeError:
     # Such a result is always true, so everything would pass.
     return TypeError(

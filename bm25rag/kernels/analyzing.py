@@ -147,30 +147,25 @@ def _words(text) -> _Words:
 @cython.exceptval(-1, check=False)
 def _next(it: _Words) -> cython.int:
     """Go to the next word; return whether there is one, -1 after an error."""
+    data = it.data
+    size: cython.Py_ssize_t = it.size
     place: cython.Py_ssize_t = it.stop
-    inside: cython.int = 0
-    while place < it.size:
-        inside = _is_inside(it, place)
-        if inside:
+    kind: cython.int = 0
+    while place < size:
+        kind = _KINDS[data[place]]
+        if kind == _SIGN:
+            kind = _is_sign_inside(it, place)
+        if kind:
             break
         place += 1
     it.start = place
-    while inside > 0:
+    while kind > 0:
         place += 1
-        inside = _is_inside(it, place) if place < it.size else 0
+        kind = _KINDS[data[place]] if place < size else 0
+        if kind == _SIGN:
+            kind = _is_sign_inside(it, place)
     it.stop = place
-    return -1 if inside < 0 else it.start < place
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(-1, check=False)
-def _is_inside(it: _Words, place: cython.Py_ssize_t) -> cython.int:
-    """Whether a character is part of a word; -1 after an error."""
-    kind: cython.int = _KINDS[it.data[place]]
-    if kind == _SIGN:
-        return _is_sign_inside(it, place)
-    return kind
+    return -1 if kind < 0 else it.start < place
 
 
 @cython.cfunc

@@ -169,7 +169,9 @@ class CompiledBackend(Backend):
 
     def number_query(self, query: Collection[str], numbers: TermNumbers) -> list[int]:
         """Return the numbers of the terms of one query; see ``Backend``."""
-        found: list[int] = searching.number_query(query, numbers, _prepare_table(numbers.table))
+        table = numbers.table
+        prepared = None if table is None else table.prepared or _prepare_table(table)
+        found: list[int] = searching.number_query(query, numbers, prepared)
         return found
 
     def decode(self, strings: StringArrays, numbers: Sequence[int]) -> list[str] | None:

@@ -1,4 +1,6 @@
 # The records that the kernels of a search share, and what they compute alike.
+cdef class Scratch
+
 cdef class Segment:
     cdef const unsigned short[::1] documents
     cdef const unsigned short[::1] narrow
@@ -11,7 +13,8 @@ cdef class Segment:
     cdef Py_ssize_t size
     cdef Py_ssize_t block_size
     cdef Py_ssize_t blocks
-    cdef list scratches
+    cdef Scratch spare
+    cdef Py_ssize_t spares
 
 cdef class Terms:
     cdef const long long[:, ::1] starts
@@ -42,6 +45,7 @@ cdef class Query:
     cdef bint by_bound
 
 cdef class Scratch:
+    cdef Scratch next
     cdef Py_ssize_t width
     cdef Py_ssize_t room
     cdef Py_ssize_t longest

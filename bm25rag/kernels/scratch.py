@@ -41,8 +41,8 @@ _NO_NUMBERS = empty(0, np.uint32)
 class Segment:
     """A segment's postings, and f of every code; of the two arrays of codes one is empty.
 
-    ``levels`` has f of every code as a share of the largest. ``scratches`` holds memory to work in
-    that no thread uses now.
+    ``levels`` has f of every code as a share of the largest. ``spare`` is memory to work in that
+    no thread uses now, the first of ``spares``: each knows the ``next``.
     """
 
 
@@ -108,7 +108,8 @@ def prepare_segment(segment):
     prepared.size = segment.size
     prepared.block_size = segment.block_size
     prepared.blocks = segment.blocks
-    prepared.scratches = []
+    prepared.spare = None
+    prepared.spares = 0
     return prepared
 
 
@@ -162,21 +163,24 @@ def borrow(segment: Segment, plan: Plan, longest: cython.Py_ssize_t) -> Scratch:
     """Return memory that no other thread uses, of an earlier call if that fits."""
     width: cython.Py_ssize_t = min(min(plan.window, segment.block_size), segment.size)
     room: cython.Py_ssize_t = plan.k + max(plan.k, 512)
-    scratch: Scratch
-    try:
-        scratch = segment.scratches.pop()
-    except IndexError:  # of other threads, or this is the first call
-        return _allot(segment, (width + 63) // 64 * 64, room, max(longest, _USUAL))
-    if scratch.width < width or scratch.longest < longest or scratch.room != room:
-        return _allot(segment, (width + 63) // 64 * 64, room, max(longest, _USUAL))
-    return scratch
+    # Compiled code takes one with no other thread in between.
+    scratch: Scratch | None = segment.spare if cython.compiled else None
+    if scratch is not None:
+        segment.spare = scratch.next
+        segment.spares -= 1
+        scratch.next = None
+        if scratch.width >= width and scratch.longest >= longest and scratch.room == room:
+            return scratch
+    return _allot(segment, (width + 63) // 64 * 64, room, max(longest, _USUAL))
 
 
 @cython.cfunc
 def give_back(segment: Segment, scratch: Scratch):
     """Keep the memory of a call for the next ones, unless it is much."""
-    if len(segment.scratches) < _KEPT and scratch.room + scratch.longest <= _MUCH:
-        segment.scratches.append(scratch)
+    if segment.spares < _KEPT and scratch.room + scratch.longest <= _MUCH:
+        scratch.next = segment.spare
+        segment.spare = scratch
+        segment.spares += 1
 
 
 @cython.ccall
@@ -211,6 +215,7 @@ def _allot(
         Terms of a query.
     """
     scratch: Scratch = Scratch()
+    scratch.next = None
     scratch.width = width
     scratch.room = room
     scratch.longest = longest

@@ -15,7 +15,7 @@ from bm25rag.search.snapshot import Snapshot
 if TYPE_CHECKING:
     from bm25rag.decay import DecayLike
     from bm25rag.filters import Filter
-    from bm25rag.search.query import Part
+    from bm25rag.search.parts import PartExplanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,42 +55,6 @@ class TermExplanation:
     contribution: float
     fields: dict[str, int] | None = None
     analysis: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PartExplanation:
-    """Whether a document is as a part of a ``Query`` restricts matches to.
-
-    Parameters
-    ----------
-    kind
-        ``"must"``, ``"must_not"``, ``"phrases"`` or ``"not_phrases"``.
-    part
-        The part, as given.
-    passed
-        Whether the document has what it must have, or has not what it must not have.
-    missing
-        The terms of the part that the document lacks.
-    """
-
-    kind: str
-    part: Part
-    passed: bool
-    missing: tuple[str, ...]
-
-    def __str__(self) -> str:
-        shown = f"{self.kind} {self.part!r}"
-        if self.passed:
-            return f"{shown}: passed"
-        if "not" in self.kind:
-            return f"{shown}: failed, the document has it"
-        return f"{shown}: failed, {_lacking(self.missing)}"
-
-
-def _lacking(missing: tuple[str, ...]) -> str:
-    if not missing:
-        return "its words are not there so"
-    return f"the document lacks {', '.join(map(repr, missing))}"
 
 
 @dataclass(frozen=True, slots=True)

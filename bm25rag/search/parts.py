@@ -7,7 +7,8 @@ first, until enough have passed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from time import monotonic
 from typing import TypeAlias
@@ -22,7 +23,6 @@ from bm25rag.kernels.records import Allowed
 from bm25rag.scoring.variants import Parameters
 from bm25rag.search import ranking
 from bm25rag.search.analyzed_parts import QUOTED, Requirement, Restriction
-from bm25rag.search.explain import PartExplanation
 from bm25rag.search.query import InField, Part
 from bm25rag.search.query_terms import RestrictedTerms, Terms
 from bm25rag.search.snapshot import Snapshot
@@ -101,17 +101,24 @@ class PartsMatches:
         else:
             first = max(width, _FIRST)
             ranked = _best_first(*page, first) if self._needs_terms else _all_by_score(*page)
-            for row, score, fits in within.looked_at(ranked, max(width, _TOGETHER)):
+            looked_at = within.looked_at(ranked, max(width, _TOGETHER), self._is_over)
+            for row, score, fits in looked_at:
                 if fits and (answers is None or answers[row]):
                     rows.append(row)
                     scores.append(score)
                     if len(rows) == width:
                         complete = False
                         break
-                if self._end is not None and monotonic() > self._end:
-                    self._asked.cut = True
+                if answers is not None and self._is_over():
                     break
         return ranking.Ranked(np.array(rows, np.int64), np.array(scores, np.float64), complete)
+
+    def _is_over(self) -> bool:
+        """Whether the time of the query is over, which it is then told."""
+        if self._end is None or monotonic() <= self._end:
+            return False
+        self._asked.cut = True
+        return True
 
     def best(self, depth: int, floor: float | None) -> tuple[list[int], list[float]]:
         """Return the best so many of at least that score; raise as ``rank``."""
@@ -137,26 +144,34 @@ class _Within:
         return not self.asks_texts or self._fit([_texts(self._whole, segment_index, number)])[0]
 
     def looked_at(
-        self, ranked: Iterator[tuple[int, float]], size: int
+        self, ranked: Iterator[tuple[int, float]], size: int, is_over: Callable[[], bool]
     ) -> Iterator[tuple[int, float, bool]]:
-        """Yield documents with whether their texts fit, of which some are looked at together."""
+        """Yield documents with whether their texts fit, of which some are looked at together.
+
+        Once the time is over, those are yielded that come next and are known, and no others.
+        """
         while True:
             batch: list[tuple[int, float]] = []
             texts: dict[int, _Texts] = {}
-            length = 0
+            length, ends = 0, False
             for row, score in islice(ranked, min(size, _MOST_TOGETHER)):
-                batch.append((row, score))
                 if self.asks_texts and row not in self._known:
+                    if not texts and is_over():
+                        ends = True
+                        break
                     texts[row] = _texts(self._whole, *self._whole.locate(row))
                     length += sum(len(text) for _, text in texts[row])
-                    if length > _CHARACTERS:
-                        break
+                batch.append((row, score))
+                if length > _CHARACTERS:
+                    break
             if not batch:
                 return
             if texts:
                 self._known.update(zip(texts, self._fit([*texts.values()]), strict=True))
             for row, score in batch:
                 yield row, score, not self.asks_texts or self._known[row]
+            if ends:
+                return
             size *= 2
 
     def _fit(self, texts_of: Sequence[_Texts]) -> list[bool]:
@@ -253,6 +268,46 @@ def parts_filter(snapshot: Snapshot, asked: RestrictedTerms) -> Filter:
         return (allowed is None or bool(allowed.mask[place[1]])) and within.passes(*place)
 
     return CallableFilter(passes, fetch=str)
+
+
+@dataclass(frozen=True, slots=True)
+class PartExplanation:
+    """Whether a document is as a part of a ``Query`` restricts matches to.
+
+    Parameters
+    ----------
+    kind
+        ``"must"``, ``"must_not"``, ``"phrases"`` or ``"not_phrases"``; ``"text"`` if one of its
+        terms must be in a field.
+    part
+        The part, as given.
+    passed
+        Whether the document has what it must have, or has not what it must not have.
+    missing
+        The terms of the part that the document lacks.
+    """
+
+    kind: str
+    part: Part
+    passed: bool
+    missing: tuple[str, ...]
+
+    def __str__(self) -> str:
+        part = self.part
+        shown = f"{self.kind} {part!r}"
+        if isinstance(part, InField):
+            shown = f"{self.kind} {part[1]!r} in {part[0]}"
+        if self.passed:
+            return f"{shown}: passed"
+        if "not" in self.kind:
+            return f"{shown}: failed, the document has it"
+        return f"{shown}: failed, {_lacking(self.missing)}"
+
+
+def _lacking(missing: tuple[str, ...]) -> str:
+    if not missing:
+        return "its words are not there so"
+    return f"the document lacks {', '.join(map(repr, missing))}"
 
 
 def explain_parts(

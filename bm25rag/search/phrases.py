@@ -37,11 +37,12 @@ class WordsInText:
             self._places[word] = self._places.get(word, 0) | 1 << place
         self._terms = [(frozenset(word.split("\0")), bits) for word, bits in self._places.items()]
         self._joined = "\0".join(["", *words, ""])
+        self._has_several = any("\0" in word for word in words)
 
     def found_in(self, words: Sequence[str]) -> bool:
         """Whether the words of a text have these."""
         joined = "\0".join(["", *words, ""])
-        if joined.count("\0") > len(words) + 1:  # some have several terms
+        if self._has_several or joined.count("\0") > len(words) + 1:  # some have several terms
             return self._found(words)
         if self.in_a_row:
             return self._joined in joined

@@ -99,11 +99,10 @@ class RestrictedSnapshot(Snapshot):
         return super().arrays if self._whole is None else self._whole.arrays
 
     def stats(self) -> dict[str, Any]:
-        """Return counts of its documents; sizes would tell of others."""
+        """Return counts of its documents; all else, such as sizes, would tell of others."""
         stats = super().stats()
-        for told in ("segments", "impact_codes", "bytes"):
-            del stats[told]
-        return stats | {"average_length": self.tokens / self.count if self.count else 0.0}
+        counts = {name: stats[name] for name in ("documents", "terms", "postings", "tokens")}
+        return counts | {"average_length": self.averages[0]}
 
 
 def restrict(snapshot: Snapshot, filter: Filter, by_whole: bool) -> RestrictedSnapshot:

@@ -9,7 +9,7 @@ import numpy as np
 from bm25rag.common.arrays import Int64, as_index
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels.records import Allowed
-from bm25rag.search.finding import Finder, Wanted
+from bm25rag.search.finding import Finder, Wanted, warn_of_cut
 from bm25rag.search.query_terms import RestrictedTerms, Terms
 from bm25rag.search.snapshot import Snapshot
 
@@ -52,7 +52,9 @@ class Totals:
         if self._groups is None:
             return None
         group = int(self._groups.of(np.array([row]))[0])
-        return 1 if group < 0 else int(self._sizes[0][group])
+        sizes, _ = self._sizes
+        # Of a count that was cut, the row's group may be missing.
+        return max(1, int(sizes[group])) if 0 <= group < len(sizes) else 1
 
     @lazy_property
     def _sizes(self) -> tuple[Int64, int]:
@@ -73,6 +75,7 @@ class Totals:
         if type(terms) is not RestrictedTerms and wanted.min_score is None and not finder.asks:
             return snapshot.rows_of(self._with_terms(finder))
         ranked = finder.matches(terms).rank(snapshot.count, wanted.min_score, None)
+        warn_of_cut([terms])  # the search may have had enough in time
         shaping = wanted.shaping
         return ranked.rows if shaping is None else shaping.matching(ranked, wanted.min_score)
 

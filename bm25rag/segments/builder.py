@@ -65,6 +65,8 @@ class SegmentBuilder:
 
     def __exit__(self, *_: object) -> None:
         self._helpers.__exit__()
+        # They refer back to this: the texts would stay in memory until the next collection.
+        self._counters.clear()
 
     def add(
         self,

@@ -74,6 +74,7 @@ class VectorsBuilder:
 
     def finish(self) -> Postings | None:
         """Return the postings, ``None`` if there are none; the builder is used up."""
+        self._numbers.default_factory = None  # or it refers to itself, and is not freed at once
         if not self._postings:
             return None
         terms = TermColumn(build_column(utf8_each(list(self._numbers))))

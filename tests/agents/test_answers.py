@@ -266,7 +266,7 @@ def test_a_source_is_read_by_the_lines_of_its_file() -> None:
 @pytest.mark.parametrize(
     ("tool", "schema"),
     [
-        (search, schemas.search_schema()),
+        (search, schemas.search_schema("", ["title"])),
         (grep, schemas.grep_schema()),
         (read, schemas.read_schema()),
     ],

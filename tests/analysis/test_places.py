@@ -89,6 +89,7 @@ def test_chinese_japanese_and_korean_are_marked(text: str, query: str, words: li
         (Analyzer(None), "ΟΔΟΣ και οδος, İ", "οδος", ["ΟΔΟΣ", "οδος"]),
         (Analyzer(None), "यह हिन्दी और क्‍ष है", "हिन्दी क्‍ष", ["हिन्दी", "क्‍ष"]),
         (Analyzer(None), "في الكِتاب", "الكِتاب", ["الكِتاب"]),
+        (Analyzer(None), "a\xad\u0301b \u2060\ufeffc", "áb c", ["a\xad\u0301b", "c"]),
     ],
 )
 def test_words_are_found_where_folding_changes_lengths(
@@ -100,6 +101,7 @@ def test_words_are_found_where_folding_changes_lengths(
 # Words that are folded, joined, split into bigrams, or change their length.
 TRICKY = (
     "abAB 1_.,-'\n東京猫ｶﾞｽーガＡéE\u0301ß İIıΣσςｱ\u0301\u200d\u200c\u0915\u094d\u0937ﬁÅ\ud800🐈가각"
+    "\xad"
 )
 
 

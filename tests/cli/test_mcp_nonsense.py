@@ -74,6 +74,7 @@ RIGHT: dict[str, st.SearchStrategy[Any]] = {
     "budget": st.sampled_from([1000, 1001, 1500, 8000]),
     "filter": st.dictionaries(KEYS, VALUES, max_size=2),
     "group": st.sampled_from(["year", "$text"]),
+    "field": st.sampled_from(["title", "text", "body"]),
     "decay": st.just({"path": "year", "full": 5, "floor": 0.5}),
     "vector": st.dictionaries(WORDS, st.floats(0, 2), max_size=3),
     "cursor": st.just("0123456789.1.0123456789"),

@@ -145,6 +145,39 @@ def test_parts_leave_documents_out_and_explain_says_which(
     assert content["incomplete"] == text.splitlines()[0]
 
 
+def test_where_documents_have_fields_all_can_be_looked_for_in_one() -> None:
+    index = BM25Index(fields={"title": 3.0, "text": 1.0})
+    texts = [{"title": "red boats", "text": "sails"}, {"title": "sails", "text": "red boats"}]
+    index.add(texts, ["boat", "sail"])
+    index.save("fields")
+    tools = IndexTools([Served(Path("fields"))])
+    assert tools.tools()[0].properties["field"]["enum"] == ["title", "text"]
+    for field, found in (("title", ["boat"]), ("text", ["sail"]), (None, ["boat", "sail"])):
+        content, _ = tools.call("search", {"query": "red", "field": field})
+        assert [hit["id"] for hit in content["hits"]] == found
+        assert content["total"] == len(found)
+        content, _ = tools.call("explain", {"query": "red", "id": "sail", "field": field})
+        assert content["matched"] == ("sail" in found)
+    content, _ = tools.call("search", {"query": "", "phrases": ["red boats"], "field": "text"})
+    assert [hit["id"] for hit in content["hits"]] == ["sail"]
+    first, _ = tools.call("search", {"query": "red", "k": 1})
+    refuses(tools, "belongs to other", "search", query="red", field="text", cursor=first["cursor"])
+    refuses(tools, "no field 'body'", "search", query="red", field="body")
+    refuses(tools, "field must be a str", "search", query="red", field=3)
+    untrusted = IndexTools([Served(Path("fields"), untrusted=True)])
+    assert "field" not in untrusted.tools()[0].properties
+
+
+def test_explain_says_what_lowers_a_score(tools: IndexTools) -> None:
+    decay = {"path": "year", "full": 10_000, "floor": 0.001}
+    index = BM25Index.open("saved")
+    content, text = tools.call("explain", {"query": "red", "id": "car", "decay": decay})
+    expected = index.explain("red", "car", decay=decay)
+    assert (content["score"], content["multiplier"]) == (expected.score, expected.multiplier)
+    assert f", lowered by {expected.multiplier:g}" in text
+    refuses(tools, "path is missing", "explain", query="red", id="car", decay={"full": 1})
+
+
 def test_explain_says_which_words_do_not_count_within_its_budget(tools: IndexTools) -> None:
     content, text = tools.call("explain", {"query": "the red zebra", "id": "car"})
     assert content["score"] == BM25Index.open("saved").explain("red", "car").score

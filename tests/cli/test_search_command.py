@@ -43,6 +43,17 @@ def test_signs_are_read_if_that_is_asked_for(saved: Path) -> None:
     assert "(no match)" in why
 
 
+@pytest.mark.filterwarnings("always")
+def test_a_time_for_phrases_that_is_over_is_warned_of(saved: Path) -> None:
+    asked = ("search", saved, '"the sea"', "--syntax")
+    cut, whole = ok(*asked, "--timeout", "1e-9"), ok(*asked, "--timeout", "60")
+    assert "matches may be missing" in cut.stderr
+    assert whole.stderr == ""
+    assert whole.stdout == ok(*asked).stdout
+    fails(2, "--timeout is for phrases", "search", saved, "sea", "--timeout", "1")
+    fails(2, "timeout must be more than 0", *asked, "--timeout", "0")
+
+
 def test_other_wordings_are_added_by_score_or_by_rank(saved: Path) -> None:
     index = BM25Index.open(saved)
     asked = (

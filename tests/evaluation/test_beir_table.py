@@ -30,15 +30,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_collection_is_measured_and_has_its_columns_beside_the_published_ones(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path
 ) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- table 1 --> old <!-- /table 1 -->\nafter\n", encoding="utf-8")
-    monkeypatch.setattr(beir, "KEPT", tmp_path / "beir.json")
-    monkeypatch.setattr(beir, "_PAGE", page)
-    monkeypatch.setattr(beir, "WORK", tmp_path)
+    at = tmp_path / "beir.json"
     systems = ["--system", "bm25rag lucene", "--system", "Elasticsearch"]
-    beir.main(["scifact", "--folder", str(folder), *systems])
+    beir.main(["scifact", "--folder", str(folder), *systems], at, page, tmp_path)
     lines = page.read_text("utf-8").splitlines()
     assert "bm25rag lucene, here" in lines[3]
     assert "Elasticsearch, here" not in lines[3], "what was not measured has no column"
@@ -53,19 +51,17 @@ def test_a_collection_is_measured_and_has_its_columns_beside_the_published_ones(
     assert "Not measured: Elasticsearch: no server: set ELASTICSEARCH_URL" in said
     assert "before" in said
     assert "after" in said
-    kept = json.loads((tmp_path / "beir.json").read_text("utf-8"))["scifact"]
+    kept = json.loads(at.read_text("utf-8"))["scifact"]
     assert kept["rows"]["bm25rag lucene"]["nDCG@10"] > 0.5
 
 
-def test_rows_of_another_machine_are_not_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(beir, "KEPT", tmp_path / "beir.json")
-    beir.keep("scifact", {"machine": {"cores": 1}, "rows": {"a": 1}})
-    beir.keep("scifact", {"machine": {"cores": 1}, "rows": {"b": 2}})
-    assert json.loads(beir.KEPT.read_text("utf-8"))["scifact"]["rows"] == {"a": 1, "b": 2}
-    beir.keep("scifact", {"machine": {"cores": 2}, "rows": {"c": 3}})
-    assert json.loads(beir.KEPT.read_text("utf-8"))["scifact"]["rows"] == {"c": 3}
+def test_rows_of_another_machine_are_not_kept(tmp_path: Path) -> None:
+    at = tmp_path / "beir.json"
+    beir.keep("scifact", {"machine": {"cores": 1}, "rows": {"a": 1}}, at)
+    beir.keep("scifact", {"machine": {"cores": 1}, "rows": {"b": 2}}, at)
+    assert json.loads(at.read_text("utf-8"))["scifact"]["rows"] == {"a": 1, "b": 2}
+    beir.keep("scifact", {"machine": {"cores": 2}, "rows": {"c": 3}}, at)
+    assert json.loads(at.read_text("utf-8"))["scifact"]["rows"] == {"c": 3}
 
 
 def test_the_forums_of_cqadupstack_are_one_collection(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bm25rag import BM25Index
-from bm25rag.filters import And, CallableFilter, parse_filter, split
+from bm25rag.filters import And, CallableFilter, on_documents, parse_filter, split
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -213,3 +213,26 @@ def test_a_filter_that_changes_during_the_search_counts_as_it_was() -> None:
 
     hits = MANY.search(["red"], filter={"$and": [change, filter]})
     assert sorted(hit.metadata["n"] for hit in hits) == [1, 2, 3]
+
+
+def test_functions_anywhere_in_a_filter_are_given_what_an_adapter_fetches() -> None:
+    """A framework's document in place of the metadata."""
+    asked: list[object] = []
+
+    def judge(document: object) -> bool:
+        asked.append(document)
+        return document != "document b"
+
+    filter = {"$or": [{"n": 1}, {"$and": [judge, {"$not": {"n": {"$gt": 3}}}]}]}
+    parsed = parse_filter(filter)
+    assert parsed is not None
+    index = BM25Index.from_texts(
+        ["red"] * 3, ids=["a", "b", "c"], metadata=[{"n": 2}, {"n": 2}, {"n": 1}]
+    )
+    hits = index.search("red", filter=on_documents(parsed, lambda id: f"document {id}"))
+    assert [hit.id for hit in hits] == ["a", "c"]
+    assert set(asked) <= {"document a", "document b", "document c"}
+    assert "document b" in asked
+    plain = parse_filter({"n": 1})
+    assert plain is not None
+    assert on_documents(plain, str) is plain

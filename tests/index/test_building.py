@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import threading
 from collections.abc import Iterator
@@ -11,9 +12,13 @@ import pytest
 
 from bm25rag import BM25Index
 from bm25rag.analysis.splitter import WordSplitter
+from bm25rag.columns.column import ColumnBuilder
 from bm25rag.kernels import backend as backends
+from bm25rag.segments.builder import SegmentBuilder
 from bm25rag.segments.postings import Postings
 from bm25rag.segments.postings_builder import build_postings
+from bm25rag.segments.term_counter import TermCounter
+from bm25rag.segments.vectors_builder import VectorsBuilder
 from support.threads import let_helpers_begin
 
 WORDS = ["red", "boat", "tea", "blue", "sea", "漢字", "вода", "Wasser", "straße", "naïve", "the"]
@@ -122,3 +127,22 @@ def test_progress_is_shown_out_of_how_many(capsys: pytest.CaptureFixture[str]) -
     assert "3/3" in capsys.readouterr().err
     index.add(iter(["a cow"]), progress=True)
     assert "1 docs" in capsys.readouterr().err
+
+
+def test_what_a_build_takes_goes_with_the_index_without_a_collection() -> None:
+    def broken() -> Iterator[str]:
+        yield from ["red boat"] * 9
+        raise RuntimeError
+
+    gc.collect()
+    gc.disable()
+    try:
+        index = BM25Index.from_texts(["red boat"] * 9, vectors=[{"a": 1.0}] * 9)
+        for wrong in (broken(), ["red", 3]):
+            with pytest.raises((RuntimeError, TypeError)):
+                index.add(wrong)
+        del index, wrong
+        builders = (SegmentBuilder, ColumnBuilder, VectorsBuilder, TermCounter)
+        assert [one for one in gc.get_objects() if isinstance(one, builders)] == []
+    finally:
+        gc.enable()

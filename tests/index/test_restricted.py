@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bm25rag import BM25Index
@@ -20,9 +20,9 @@ from bm25rag.filters.operators import Exists, Operator
 from bm25rag.hybrid import HybridSearch
 from bm25rag.vectors import Vectors
 from support.constants import SMALL
-from support.holding import accepted, apply, bits
+from support.holding import accepted, apply, bits, both_in_shards
 from support.reference import Reference
-from support.strategies import Step, histories, mixed, parameters
+from support.strategies import Step, corpora, histories, mixed, parameters
 
 MINE, OTHERS = {"tenant": "me"}, {"tenant": "other"}
 QUERY = ["red", "boat", "secret"]
@@ -241,6 +241,18 @@ def test_scores_by_the_whole_are_those_of_a_search_with_the_filter(whole: BM25In
     assert view.stats() == whole.restricted(MINE, statistics="part").stats()
 
 
+def test_stats_are_counts_of_its_documents_and_nothing_else(whole: BM25Index) -> None:
+    expected = {name: alone(whole, MINE).stats()[name] for name in STATS}
+    for statistics in ("whole", "part"):
+        view = whole.restricted(MINE, statistics=statistics)
+        assert view.stats() == view.snapshot().stats() == expected
+    fields = {"title": 3.0, "text": 1.0}
+    texts = [{"title": "red", "text": "a boat"}, {"title": "blue red", "text": "sea"}]
+    index = BM25Index.from_texts(texts, metadata=[MINE, OTHERS], fields=fields)
+    own = BM25Index.from_texts(texts[:1], fields=fields).stats()
+    assert index.restricted(MINE).stats() == {name: own[name] for name in STATS}
+
+
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_nothing_can_be_written(whole: BM25Index, write: Callable[..., Any]) -> None:
     view = whole.restricted(MINE)
@@ -376,20 +388,51 @@ def test_after_any_history_a_part_is_an_index_of_its_own(
         for name, value in constants.items():
             patch.setattr(name, value)
         index, reference = BM25Index(**chosen), Reference(**chosen)
-        views = [
-            (index.restricted(filter), index.restricted(filter, statistics="part"), accept)
-            for filter, accept in accepted(label)
-            if filter != {}
+        check(index, reference, steps, query, label, k)
+
+
+@pytest.mark.usefixtures("backend")
+@given(
+    shards=st.integers(1, 16),
+    texts=corpora,
+    chosen=parameters(),
+    steps=histories,
+    query=mixed,
+    label=st.integers(0, 2),
+    k=st.integers(0, 9),
+)
+@settings(max_examples=10)
+def test_a_part_of_shards_is_an_index_of_its_own(
+    shards: int,
+    texts: list[list[str]],
+    chosen: Any,
+    steps: list[Step],
+    query: Any,
+    label: int,
+    k: int,
+) -> None:
+    with both_in_shards(shards, texts, **chosen) as (index, reference):
+        check(index, reference, steps, query, label, k)
+
+
+def check(
+    index: BM25Index, reference: Reference, steps: list[Step], query: Any, label: int, k: int
+) -> None:
+    """Compare views of an index, made before the steps of a history, with their references."""
+    views = [
+        (index.restricted(filter), index.restricted(filter, statistics="part"), accept)
+        for filter, accept in accepted(label)
+        if filter != {}
+    ]
+    for step in steps:
+        index = apply(index, reference, step)
+    for by_whole, by_part, accept in views:
+        part = copy.deepcopy(reference)
+        part.delete([id for id in part.ids if not accept(id, part.metadata[id])])
+        assert by_whole.ids() == by_part.ids() == part.ids
+        assert bits(by_part.search(query, k)) == bits(part.search(query, k))
+        assert [one.hex() for one in by_part.scores(query)] == [
+            one.hex() for one in part.scores(query)
         ]
-        for step in steps:
-            index = apply(index, reference, step)
-        for by_whole, by_part, accept in views:
-            part = copy.deepcopy(reference)
-            part.delete([id for id in part.ids if not accept(id, part.metadata[id])])
-            assert by_whole.ids() == by_part.ids() == part.ids
-            assert bits(by_part.search(query, k)) == bits(part.search(query, k))
-            assert [one.hex() for one in by_part.scores(query)] == [
-                one.hex() for one in part.scores(query)
-            ]
-            assert bits(by_whole.search(query, k)) == bits(reference.search(query, k, accept))
-            assert by_part.vocabulary() == list(part.vocabulary())
+        assert bits(by_whole.search(query, k)) == bits(reference.search(query, k, accept))
+        assert by_part.vocabulary() == list(part.vocabulary())

@@ -251,6 +251,16 @@ def test_a_passage_says_where_in_its_file_it_begins() -> None:
             assert GUIDE.count("\n", 0, metadata["offset"]) == metadata["line"] - 1
 
 
+def test_the_end_of_a_line_counts_as_one_character_before_a_passage() -> None:
+    unix, windows = write("a.md", GUIDE), write("b.md", GUIDE.replace("\n", "\r\n"))
+    places = [
+        [(one.metadata["line"], one.metadata["offset"]) for one in read_passages(path, 20)]
+        for path in (unix, windows)
+    ]
+    assert places[0] == places[1]
+    assert len(places[0]) > 2
+
+
 @given(st.text(st.sampled_from("ab# -=\n\t`"), max_size=80), st.integers(1, 20))
 def test_what_a_passage_begins_with_is_where_it_says(text: str, size: int) -> None:
     for suffix in (".txt", ".md"):

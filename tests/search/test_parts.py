@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import pickle
-import tempfile
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import chain, count, repeat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bm25rag import Analyzer, BM25Index, Document, Query
+from bm25rag.analysis.word_scanner import borrow, give_back
 from bm25rag.errors import CorruptIndexError, IncompleteWarning
 from bm25rag.hybrid import HybridSearch
+from bm25rag.search.phrases import WordsInText
 from support.constants import SMALL
 from support.environment import INTERPRETED
-from support.holding import accepted, bits
+from support.holding import accepted, as_document, bits, in_shards
 from support.reference import Parts, Reference
 from support.strategies import LABELS, parameters
 
@@ -75,23 +78,35 @@ def held(
     texts: list[list[str]], again: list[int], gone: list[int], **chosen: Any
 ) -> tuple[BM25Index, Reference]:
     """Make an index and its reference by adding, replacing and deleting documents."""
-    index = BM25Index(ANALYZER, **chosen)
-    reference = Reference(stopped=STOPPED, **chosen)
-    fields = chosen.get("fields")
-    documents = [divided(text, fields) for text in texts]
+    index, reference = BM25Index(ANALYZER, **chosen), Reference(stopped=STOPPED, **chosen)
+    documents, ids, labels = labelled(texts, **chosen)
     half = len(texts) // 2
-    ids = [str(number) for number in range(len(texts))]
-    labels = [{"label": LABELS[number % 3]} for number in range(len(texts))]
     for block in (slice(0, half), slice(half, None)):
         index.add([*map(joined, documents[block])], ids[block], labels[block])
         reference.add(documents[block], ids[block], labels[block])
-    for number in again:
-        if number < len(texts):
-            index.add([joined(documents[-1])], [ids[number]], on_duplicate="replace")
-            reference.add([documents[-1]], [ids[number]], on_duplicate="replace")
-    deleted = [ids[number] for number in gone if number < len(texts)]
-    assert index.delete(deleted) == reference.delete(deleted)
+    change(index, reference, documents, again, gone)
     return index, reference
+
+
+def labelled(
+    texts: list[list[str]], **chosen: Any
+) -> tuple[list[Any], list[str], list[dict[str, int]]]:
+    """Return documents, their ids, and their metadata."""
+    documents = [divided(text, chosen.get("fields")) for text in texts]
+    numbers = range(len(texts))
+    return documents, [*map(str, numbers)], [{"label": LABELS[number % 3]} for number in numbers]
+
+
+def change(
+    index: BM25Index, reference: Reference, documents: list[Any], again: list[int], gone: list[int]
+) -> None:
+    """Replace and delete documents."""
+    for number in again:
+        if number < len(documents):
+            index.add([joined(documents[-1])], [str(number)], on_duplicate="replace")
+            reference.add([documents[-1]], [str(number)], on_duplicate="replace")
+    deleted = [str(number) for number in gone if number < len(documents)]
+    assert index.delete(deleted) == reference.delete(deleted)
 
 
 def check(index: BM25Index, reference: Reference, query: Parts, k: int, label: int) -> None:
@@ -185,15 +200,28 @@ def test_so_it_is_with_small_constants(
     check(*held(texts, again, gone), query, k, label)
 
 
-@given(texts=corpora, query=asked(), shards=st.integers(1, 4))
+@given(shards=st.integers(1, 16), chosen=parameters(), **histories)
 @settings(max_examples=10)
-def test_shards_answer_as_one_index(texts: list[list[str]], query: Parts, shards: int) -> None:
-    reference = Reference(stopped=STOPPED)
-    reference.add(texts)
-    with tempfile.TemporaryDirectory() as folder:
-        plain = [" ".join(text) for text in texts]
-        index = BM25Index.build(plain, Path(folder) / "i", shards=shards, analyzer=ANALYZER)
-        assert bits(index.search(as_query(query), 99)) == bits(reference.matches(query))
+def test_shards_answer_as_one_index(
+    shards: int,
+    chosen: dict[str, Any],
+    texts: list[list[str]],
+    query: Parts,
+    label: int,
+    again: list[int],
+    gone: list[int],
+    k: int,
+) -> None:
+    documents, ids, labels = labelled(texts, **chosen)
+    reference = Reference(stopped=STOPPED, **chosen)
+    reference.add(documents, ids, labels)
+    records = [*map(as_document, ids, map(joined, documents), labels)]
+    with in_shards(shards, records, analyzer=ANALYZER, **chosen) as index:
+        change(index, reference, documents, again, gone)
+        check(index, reference, query, k, label)
+        index.commit()
+        opened = BM25Index.open(index._live.attachment.folder)  # type: ignore[attr-defined]
+        check(opened, reference, query, k, label)
 
 
 ENGLISH = BM25Index.from_texts(
@@ -243,6 +271,50 @@ def test_parts_are_analysed_as_texts_are(query: Query, found: list[str]) -> None
     assert sorted(hit.id for hit in ENGLISH.search(query)) == sorted(found)
     if "york" in query.phrases or "york" in query.must:
         assert ENGLISH.search(query)[0].spans
+
+
+@pytest.mark.parametrize("others", [0, 9])
+def test_a_word_of_several_terms_is_no_row_of_words(others: int) -> None:
+    texts = ["camelcase camel case", "the camelCase", "camel case"][: 1 + others]
+    index = BM25Index.from_texts(texts, analyzer=Analyzer(None, identifiers=True))
+    for phrase in ("camelCase", ["camelcase\0camel\0case"]):
+        found = index.search(Query({"camel": 1.0, "case": 1.0}, phrases=[phrase]))
+        assert [hit.id for hit in found] == (["1"] if others else [])
+    rows = index.search(Query(phrases=["camel case"]))
+    assert sorted(hit.id for hit in rows) == ["0", "2"][: 1 + others]
+
+
+WRITTEN = st.lists(
+    st.sampled_from(["camelCase", "camel", "case", "camelcase", ".NET", "net", "3.11", "3", "11",
+                     "東京大学", "東京", "京", "กรุงเทพ", "e-mail", "don't", "the", "x_y", "y"]),
+    max_size=7,
+).map(" ".join)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "analyzer",
+    [
+        ENGLISH.analyzer,
+        Analyzer(None, identifiers=True),
+        Analyzer(None, ngrams=3),
+        Analyzer("thai"),
+    ],
+    ids=repr,
+)
+@example(texts=["the camelcase camel case", ".NET net"], phrase="camelCase")
+@given(texts=st.lists(WRITTEN, min_size=1, max_size=6), phrase=WRITTEN)
+def test_one_text_is_looked_into_as_many_are(
+    analyzer: Analyzer, texts: list[str], phrase: str
+) -> None:
+    words = analyzer.whole_words(phrase)
+    scanner = borrow(analyzer)
+    if scanner is None or not words:
+        return  # there is no compiled code that looks into many
+    scanned = scanner.scan(texts)
+    for part in (WordsInText(words, True), WordsInText([*dict.fromkeys(words)], False)):
+        each = [part.found_in(analyzer.whole_words(text)) for text in texts]
+        assert part.found_in_each(scanned).tolist() == each
+    give_back(analyzer, scanner)
 
 
 def test_parts_score_as_text_and_a_mapping_scores_alone() -> None:
@@ -343,6 +415,37 @@ def test_a_damaged_text_is_found_before_it_is_believed(
         index.search(Query(phrases=["new york"]))
 
 
+def test_a_count_that_is_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = BM25Index.from_texts(["x y"] * 500, metadata=[{"n": 1}] * 500)
+    query = Query(phrases=["x y"], timeout=60)
+    batch, (hit,) = index.search_batch([query], 1), index.search(query, 1, group="n")
+    assert (batch.counts.tolist(), batch.cut) == ([1], [])
+    monkeypatch.setattr("bm25rag.search.parts.monotonic", partial(next, count(0, 100)))
+    with pytest.warns(IncompleteWarning, match="matches may be missing"):
+        assert batch.totals()[0] < 500
+    with pytest.warns(IncompleteWarning):
+        assert hit.group_size == 1  # itself
+
+
+def test_what_was_found_in_time_is_not_lost_by_looking_further(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    groups = [1] * 60 + [2] * 10 + [3] * 400
+    metadata = [{"n": group} for group in groups]
+    index = BM25Index.from_texts(["x y"] * len(groups), metadata=metadata)
+    query = Query(phrases=["x y"], timeout=60)
+    enough_for_one_look = partial(chain, [0.0, 0.0], repeat(100.0))
+    monkeypatch.setattr("bm25rag.search.parts.monotonic", enough_for_one_look().__next__)
+    with pytest.warns(IncompleteWarning):
+        hits = index.search(query, 3, group="n")
+    assert [hit.metadata["n"] for hit in hits] == [1, 2]
+    few = index.restricted({"n": 2})
+    monkeypatch.setattr("bm25rag.search.parts.monotonic", enough_for_one_look().__next__)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # all that there are were looked at
+        assert len(few.search(query, 99)) == 10
+
+
 def test_a_search_that_is_cut_says_so_and_has_the_best() -> None:
     index = BM25Index.from_texts(["x y"] * 50 + ["y x"] * 50)
     query = Query(phrases=["y x"], timeout=1e-9)
@@ -438,6 +541,10 @@ def test_parts_may_be_in_one_field() -> None:
     assert found(corrected) == ["york"]
     why = index.explain(Query("rome", must_not=[{"text": "city"}], field="title"), "york")
     assert [one.passed for one in why.parts] == [False, False]
+    assert str(why).endswith(
+        "must_not 'city' in text: failed, the document has it\n"
+        "  text ('rome',) in title: failed, the document lacks 'rome'"
+    )
     with pytest.raises(ValueError, match="the index has no field 'body'; it has 'title', 'text'"):
         index.search(Query("city", field="body"))
     with pytest.raises(ValueError, match="the index has no fields, so nothing is in 'title'"):

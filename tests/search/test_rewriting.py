@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 
 import pytest
 
@@ -19,11 +18,9 @@ def cells(line: str) -> list[float]:
 
 @pytest.mark.slow
 def test_expansion_improves_cranfield_and_correction_recovers_from_typos(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(rewriting, "COLLECTIONS", collection("cranfield").parent)
-    monkeypatch.setattr(sys, "argv", ["rewriting", "cranfield"])
-    rewriting.main()
+    rewriting.main(["cranfield"], collection("cranfield").parent)
     lines = capsys.readouterr().out.splitlines()
     asked, found, expanded, found_expanded, anserini, _ = cells(lines[1])
     assert expanded > asked + 0.5

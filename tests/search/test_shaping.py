@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bm25rag import BM25Index, Decay, Prior
@@ -16,9 +16,9 @@ from bm25rag.decay import decay_dict
 from bm25rag.errors import FilterError
 from bm25rag.hybrid import HybridSearch
 from support.constants import SMALL
-from support.holding import accepted, apply, bits
+from support.holding import accepted, apply, bits, both_in_shards
 from support.reference import Reference
-from support.strategies import Step, histories, mixed, parameters
+from support.strategies import Step, corpora, histories, mixed, parameters
 
 NOW = datetime(2024, 3, 1, tzinfo=UTC)
 DECAY = Decay("when", "10d", floor=0.25, now=NOW)
@@ -66,22 +66,65 @@ def test_any_history_gives_the_references_results(
         index, reference = BM25Index(**chosen), Reference(**chosen)
         for step in steps:
             index = apply(index, reference, step)
-        k, offset = page
-        for given_, expected_ in SHAPES:
-            groups = {"per_group": per_group} if "group" in given_ else {}
-            given: dict[str, Any] = {**given_, **groups, "offset": offset, "min_score": floor}
-            expected = {**expected_, **groups, "offset": offset}
-            for filter, accept in [(None, None), *accepted(label)]:
-                found = bits(index.search(query, k, filter, **given))
-                assert found == bits(reference.search(query, k, accept, floor, **expected))
-                batch = index.search_batch([query, ["a"]], k, filter, **given)
-                assert bits(batch.hits()[0]) == found
-                assert batch.counts[0] == len(found)
-                all_of = reference.groups(query, accept, floor, **expected_)
-                sizes = {hit.id: len(members) for members in all_of for hit in members}
-                assert batch.totals()[0] == len(all_of)
-                for hit in batch.hits()[0]:
-                    assert hit.group_size == (sizes[hit.id] if "group" in given else None)
+        check(index, reference, query, page, per_group, floor, label)
+
+
+@pytest.mark.usefixtures("backend")
+@given(
+    shards=st.integers(1, 16),
+    texts=corpora,
+    chosen=parameters(),
+    steps=histories,
+    query=mixed,
+    page=st.tuples(st.integers(0, 4), st.integers(0, 3)),
+    per_group=st.integers(1, 3),
+    floor=st.sampled_from([None, 0.0, 0.2]),
+    label=st.integers(0, 2),
+)
+@settings(max_examples=10)
+def test_shards_answer_as_one_index(
+    shards: int,
+    texts: list[list[str]],
+    chosen: Any,
+    steps: list[Step],
+    query: Any,
+    page: tuple[int, int],
+    per_group: int,
+    floor: float | None,
+    label: int,
+) -> None:
+    with both_in_shards(shards, texts, **chosen) as (index, reference):
+        for step in steps:
+            apply(index, reference, step)
+        check(index, reference, query, page, per_group, floor, label)
+
+
+def check(
+    index: BM25Index,
+    reference: Reference,
+    query: Any,
+    page: tuple[int, int],
+    per_group: int,
+    floor: float | None,
+    label: int,
+) -> None:
+    """Compare what is made of rankings with what the reference makes of them."""
+    k, offset = page
+    for given_, expected_ in SHAPES:
+        groups = {"per_group": per_group} if "group" in given_ else {}
+        given: dict[str, Any] = {**given_, **groups, "offset": offset, "min_score": floor}
+        expected = {**expected_, **groups, "offset": offset}
+        for filter, accept in [(None, None), *accepted(label)]:
+            found = bits(index.search(query, k, filter, **given))
+            assert found == bits(reference.search(query, k, accept, floor, **expected))
+            batch = index.search_batch([query, ["a"]], k, filter, **given)
+            assert bits(batch.hits()[0]) == found
+            assert batch.counts[0] == len(found)
+            all_of = reference.groups(query, accept, floor, **expected_)
+            sizes = {hit.id: len(members) for members in all_of for hit in members}
+            assert batch.totals()[0] == len(all_of)
+            for hit in batch.hits()[0]:
+                assert hit.group_size == (sizes[hit.id] if "group" in given else None)
 
 
 VALUES: list[Any] = [

@@ -13,11 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bm25rag import BM25Index, Document
+from bm25rag import BM25Index
 from bm25rag.sharded import building
 from bm25rag.sharded.manifest import read_sharded
 from bm25rag.shards import Ranking, merge_hits, merge_rankings, open_shard
-from support.holding import accepted, apply, assert_same_scores, assert_same_statistics, bits
+from support.holding import (
+    accepted,
+    apply,
+    as_document,
+    assert_same_scores,
+    assert_same_statistics,
+    bits,
+)
 from support.holding import tuned as both_tuned
 from support.reference import Reference
 from support.strategies import (
@@ -47,13 +54,6 @@ def labelled(draw: st.DrawFn) -> Corpus:
 def uneven(draw: st.DrawFn) -> list[float]:
     """Draw where each of up to 16 shards begins, as shares of the documents."""
     return sorted(draw(st.lists(st.floats(0, 1), max_size=15)))
-
-
-def as_document(id: str, text: Any, metadata: dict[str, Any]) -> Document:
-    """Make a document of a text or of fields."""
-    if isinstance(text, dict):
-        return Document(id, None, metadata, fields=text)
-    return Document(id, text, metadata)
 
 
 @contextmanager

@@ -5,14 +5,15 @@ from __future__ import annotations
 import copy
 import pickle
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bm25rag import BM25Index, Hit
+from bm25rag import BM25Index, Document, Hit
 from bm25rag.errors import DuplicateIdError
 from support.reference import Query, Reference, ReferenceHit
 from support.strategies import Add, Copy, Delete, Relabel, Step, in_fields
@@ -105,6 +106,38 @@ def saved_and_opened(index: BM25Index) -> BM25Index:
         copied = copy.deepcopy(opened)
         opened.close()
     return copied
+
+
+def as_document(id: str, text: Any, metadata: dict[str, Any]) -> Document:
+    """Make a document of a text or of fields."""
+    if isinstance(text, dict):
+        return Document(id, None, metadata, fields=text)
+    return Document(id, text, metadata)
+
+
+@contextmanager
+def in_shards(count: int, documents: list[Document], **chosen: Any) -> Iterator[BM25Index]:
+    """Yield the writer of an index in shards, built of documents; what is added makes more."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "index"
+        BM25Index.build(iter(documents), path, shards=count, **chosen)
+        with BM25Index.open(path, mode="w") as writer:
+            attachment: Any = writer._live.attachment
+            attachment._sharded = attachment._sharded._replace(capacity=count % 5)
+            yield writer
+
+
+@contextmanager
+def both_in_shards(
+    count: int, texts: list[list[str]], **chosen: Any
+) -> Iterator[tuple[BM25Index, Reference]]:
+    """Yield such a writer, and the reference of its index."""
+    given, numbers = in_fields(texts, chosen.get("fields")), range(len(texts))
+    ids, labels = [f"s{n}" for n in numbers], [{"label": n % 3} for n in numbers]
+    reference = Reference(**chosen)
+    reference.add(given, ids, labels)
+    with in_shards(count, [*map(as_document, ids, given, labels)], **chosen) as index:
+        yield index, reference
 
 
 def accepted(label: int) -> list[tuple[Any, Callable[[str, dict[str, Any]], bool]]]:

@@ -67,6 +67,11 @@ class Served:
             self._looked_at = snapshot, bool(self.index.vectors)
         return self._looked_at[1]
 
+    @property
+    def parts(self) -> list[str]:
+        """The fields of its documents whose words count with weights, if it has any."""
+        return [] if self._untrusted else [*(self.index.fields or ())]
+
     def writer(self) -> BM25Index:
         """Open the index for one commit, so that others may write in between."""
         options: dict[str, Any] = {"untrusted": self._untrusted, "timeout": self._patience}

@@ -19,6 +19,8 @@ from bm25rag.index import OnDuplicate
 
 # A model's context is small: a call that asks for more is a mistake.
 _MOST_IDS = 100
+# Characters of an explanation that say what lowers the score.
+_MULTIPLIER = 50
 
 
 class Tool(NamedTuple):
@@ -85,7 +87,8 @@ class IndexTools:
     def _tools(self, fields: str = "") -> list[Tool]:
         """Return the tools; this is where all their arguments are."""
         query = schemas.string("Words to look for.", LONGEST_QUERY)
-        searching = schemas.search_schema(fields)
+        parts = dict.fromkeys(part for one in self._served.values() for part in one.parts)
+        searching = schemas.search_schema(fields, parts)
         if any(one.has_vectors for one in self._served.values()):
             vector = "A learned sparse vector, weights by term, of the index's own encoder."
             searching["vector"] = {"type": "object", "description": vector}
@@ -103,7 +106,8 @@ class IndexTools:
                 {
                     "query": query,
                     "id": schemas.string("The document's id."),
-                    **schemas.parts_schema(),
+                    "decay": schemas.decay_schema(),
+                    **schemas.parts_schema(parts),
                     "budget": schemas.paging()["budget"],
                 },
                 answer_schemas.EXPLAIN,
@@ -173,14 +177,19 @@ def _read(served: Served, **arguments: Any) -> Answer:
 
 
 def _explain(
-    served: Served, query: Any, id: Any, budget: Any = answers.BUDGET, **asked_for: Any
+    served: Served,
+    query: Any,
+    id: Any,
+    budget: Any = answers.BUDGET,
+    decay: Any = None,
+    **asked_for: Any,
 ) -> Answer:
     room = answers.check_budget(budget) - answers.FRAME
     question = read_question(query, **asked_for)
     index = served.index.snapshot()
-    explanation = index.explain(question, check_id("id", id))
+    explanation = index.explain(question, check_id("id", id), decay=decay)
     name = answers.shortened(explanation.id)
-    room -= answers.size(name)
+    room -= answers.size(name) + (0 if decay is None else _MULTIPLIER)
     values = asdict(explanation)
     if index.fields is None:
         for one in values["terms"]:
@@ -207,6 +216,7 @@ def _explain(
         shown += room >= 0
     matched = "" if explanation.matched else " (no match)"
     shift = f", {explanation.shift:.6f} of it for absent terms" if explanation.shift else ""
+    lowered = "" if decay is None else f", lowered by {explanation.multiplier:g}"
     content = {
         "id": name,
         "score": explanation.score,
@@ -217,7 +227,9 @@ def _explain(
         "returned": shown,
         "truncated": shown < len(parts),
     }
-    lines = [f"{explanation.score:.6f} = score of {name}{matched}{shift}"]
+    if decay is not None:
+        content["multiplier"] = explanation.multiplier
+    lines = [f"{explanation.score:.6f} = score of {name}{matched}{shift}{lowered}"]
     lines += [part.text for part in parts[:shown]]
     if shown < len(parts):
         lines.append(f"[{shown} of {len(parts)} parts]")

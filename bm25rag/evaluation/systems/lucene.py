@@ -136,6 +136,10 @@ class LuceneIndex:
         """Analyse a question; ``None`` if nothing is left of it."""
         return self._queries.createBooleanQuery(_FIELD, text)
 
+    def phrase_query(self, text: str) -> Any:
+        """Return the query of the words of a text in a row; ``None`` if nothing is left of it."""
+        return self._queries.createPhraseQuery(_FIELD, text)
+
     def terms_query(self, counted: Iterable[tuple[str, int]]) -> Any:
         """Return the query of terms, as many times as they are counted."""
         builder = java_class(".search.BooleanQuery$Builder")()

@@ -31,6 +31,7 @@ DOCUMENTS = [
     for n in range(9)
 ]
 DECAY = Decay("date", "1y", floor=0.001, now="2009-01-01")
+OF_META = DECAY.to_dict() | {"path": "meta.date"}
 
 
 def test_a_retriever_groups_and_lowers() -> None:
@@ -42,7 +43,8 @@ def test_a_retriever_groups_and_lowers() -> None:
         assert len({one.meta["source_id"] for one in found}) == len(found) == 3
     assert len(retriever.run("red boat", group="source_id", per_group=2)["documents"]) == 6
     own = BM25Retriever(store, top_k=1, decay=DECAY, group="source_id")
-    for each in (own, BM25Retriever.from_dict(own.to_dict())):
+    as_filters = BM25Retriever(store, top_k=1, decay=OF_META, group="meta.source_id")
+    for each in (own, as_filters, BM25Retriever.from_dict(own.to_dict())):
         each.document_store = store
         assert each.run("boat")["documents"][0].id == "8"
         assert each.run_batch(["boat", "red"])["documents"][0][0].id == "8"
@@ -79,6 +81,7 @@ def test_retrievers_by_vectors_group_and_lower(kind: str) -> None:
     settings = own.to_dict()["init_parameters"]
     assert (settings["group"], settings["decay"]["path"]) == ("source_id", "date")
     assert own.run(**asked)["documents"][0].id == "8"
+    assert retriever.run(**asked, decay=OF_META)["documents"][0].id == "8"
     with pytest.raises(ValueError, match="path is missing"):
         made(document_store=store, decay={"half_life": "1d"})
     vectors.shutdown()

@@ -163,5 +163,5 @@ async def test_the_meta_of_documents_is_replaced(storms: BM25DocumentStore) -> N
     assert [one.meta for one in after[:4]] == [{"a": 2}, {"a": 1}, {"even": True}, {}]
     assert [one.content for one in after] == [one.content for one in before]
     assert storms.count_documents_by_filter(EVEN) == 2
-    with pytest.raises(TypeError, match="document_ids must be a list of str"):
+    with pytest.raises(TypeError, match="document_ids must be an iterable of str"):
         storms.update_metadata("1", [{}])  # type: ignore[arg-type]

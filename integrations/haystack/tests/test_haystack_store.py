@@ -324,7 +324,7 @@ def test_other_arguments_of_the_wrong_type_name_themselves(filled: BM25DocumentS
         filled.write_documents([], "skip")
     with pytest.raises(TypeError, match="meta must be a dict, got list"):
         filled.update_by_filter(EN, ["a"])
-    with pytest.raises(TypeError, match="document_ids must be a list of str, got 'cat'"):
+    with pytest.raises(TypeError, match="document_ids must be an iterable of str, got str"):
         filled.delete_documents("cat")
     with pytest.raises(TypeError, match=r"document_ids\[1\] must be a str, got 3"):
         filled.delete_documents(["cat", 3])
@@ -341,7 +341,7 @@ def test_other_arguments_of_the_wrong_type_name_themselves(filled: BM25DocumentS
     with pytest.raises(TypeError, match="size must be an integer >= 0, got '3'"):
         filled.get_metadata_field_unique_values("lang", size="3")
     assert filled.count_documents() == 4
-    with pytest.raises(TypeError, match="metadata_fields must be a list of str"):
+    with pytest.raises(TypeError, match="metadata_fields must be an iterable of str"):
         filled.count_unique_metadata_by_filter({}, "lang")
     with pytest.raises(TypeError, match="metadata_field must be a str"):
         filled.get_metadata_field_min_max(1)

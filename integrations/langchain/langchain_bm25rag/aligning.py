@@ -11,7 +11,7 @@ from langchain_core.indexing import RecordManager
 from langchain_core.vectorstores import VectorStore
 
 from bm25rag import BM25Index
-from langchain_bm25rag.awaiting import Plan, Step
+from bm25rag.adapters import Call, Plan
 from langchain_bm25rag.documents import to_document
 
 # How many ids are named at once: databases limit the length of a statement.
@@ -27,11 +27,11 @@ class Aligned(NamedTuple):
 
 def align_records(store: Any, records: RecordManager) -> Plan[None]:
     """Make what has an ``index`` and a record manager forget what only one of the two knows."""
-    stored, recorded = set(store.index.ids()), set((yield Step(records, "list_keys")))
+    stored, recorded = set(store.index.ids()), set((yield Call(records, "list_keys")))
     if unrecorded := list(stored - recorded):
-        yield Step(store, "delete", (unrecorded,))
+        yield Call(store, "delete", (unrecorded,))
     for lost in _batches(recorded - stored):
-        yield Step(records, "delete_keys", (lost,))
+        yield Call(records, "delete_keys", (lost,))
 
 
 def align_documents(
@@ -47,7 +47,7 @@ def align_documents(
     for few in _batches(ids):
         wanted = {found.id: to_document(found) for found in index.get(few)}
         try:
-            answer = yield Step(store, "get_by_ids", (few,))
+            answer = yield Call(store, "get_by_ids", (few,))
         except NotImplementedError:  # it has to replace, then, and ignore unknown ids
             held: dict[str, Document | None] = dict.fromkeys(id for id in few if id not in wanted)
         else:
@@ -71,7 +71,7 @@ def find_all(
     text = next((one.text for one in index.get(index.ids(k=1)) if one.text), "text")
     wanted = 2 * len(index) + 100
     while True:
-        found = yield Step(store, "similarity_search", (text,), {"k": wanted})
+        found = yield Call(store, "similarity_search", (text,), {"k": wanted})
         if len(found) < wanted:
             return list(dict.fromkeys(map(id_of, found)))
         wanted *= 4
@@ -86,7 +86,7 @@ def replace_vectors(
     """
     if replaced:
         try:
-            held = yield Step(store, "get_by_ids", (replaced,))
+            held = yield Call(store, "get_by_ids", (replaced,))
         except NotImplementedError:  # it has to replace, then
             held = []
         yield from delete_vectors(store, [one.id for one in held if one.id is not None])
@@ -98,7 +98,7 @@ def add_vectors(store: VectorStore, documents: Mapping[str, Document]) -> Plan[N
     if not documents:
         return
     ids = [*documents]
-    written = yield Step(store, "add_documents", ([*documents.values()],), {"ids": ids})
+    written = yield Call(store, "add_documents", ([*documents.values()],), {"ids": ids})
     if list(written) != ids:
         message = f"it stored documents under ids of its own, {written!r:.100}, not {ids!r:.100}"
         raise ValueError(message)
@@ -108,7 +108,7 @@ def delete_vectors(store: VectorStore, ids: list[str]) -> Plan[None]:
     """Delete documents from a vector store."""
     if not ids:  # some stores delete everything where none are named
         return
-    if (yield Step(store, "delete", (ids,))) is False:
+    if (yield Call(store, "delete", (ids,))) is False:
         message = "it says that it did not delete"
         raise ValueError(message)
 

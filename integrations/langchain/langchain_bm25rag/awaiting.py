@@ -1,33 +1,28 @@
-"""Methods and their asynchronous twins, of one body.
+"""Asynchronous twins of methods.
 
 What a subclass overrides holds in both: a filter for a tenant in ``similarity_search`` must hold
 in ``asimilarity_search``, too.
-
-A method that calls what has asynchronous methods of its own, such as a vector store, is written as
-a plan: a generator that yields steps and is sent their results. ``planned`` makes the synchronous
-method of it, ``awaited`` the asynchronous one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
 from functools import cache, partial, update_wrapper
-from inspect import iscoroutinefunction
 from itertools import takewhile
-from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from langchain_core.runnables import run_in_executor
 
-from bm25rag.adapters import in_write_thread
+from bm25rag.adapters import Call, Plan, arun, in_write_thread
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
-Thread: TypeAlias = Callable[[Any, partial[Any]], Coroutine[Any, Any, Any]]
+Thread: TypeAlias = Callable[[Any, Any], Coroutine[Any, Any, Any]]
 
 # How many elements of an async iterable are waited for together: going from one thread to
 # another takes 50 us.
@@ -61,101 +56,6 @@ def _builders(process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(thread_name_prefix="bm25rag-build")
 
 
-# --- plans --------------------------------------------------------------------------------
-
-
-class Step(NamedTuple):
-    """A call of a method, or of its twin with an a in front; without one, in a thread."""
-
-    owner: Any
-    method: str
-    args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] = {}  # noqa: RUF012 - never changed
-
-
-class Both(NamedTuple):
-    """Two plans, one after the other or side by side; the first that fails is raised."""
-
-    first: Plan[Any]
-    second: Plan[Any]
-
-
-class _End(NamedTuple):
-    value: Any
-
-
-Plan: TypeAlias = Generator[Step | Both, Any, _T]
-
-
-def work(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Step:
-    """Return the step of calling a function that has no asynchronous twin."""
-    return Step(partial(function, *args, **kwargs), "__call__")
-
-
-def run(plan: Plan[_T]) -> _T:
-    """Take all steps, and return the result of the plan."""
-    go_on: Callable[[Any], Any] = plan.send
-    given: Any = None
-    try:
-        while True:
-            step = go_on(given)
-            try:
-                if isinstance(step, Both):
-                    given = [run(each) for each in step]
-                else:
-                    owner, method, args, kwargs = step
-                    given = getattr(owner, method)(*args, **kwargs)
-                go_on = plan.send
-            except BaseException as error:
-                go_on, given = plan.throw, error
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
-    finally:
-        del given  # it may be an error, whose traceback holds this frame
-
-
-async def _arun(plan: Plan[_T], owner: Any, thread: Thread) -> _T:
-    """Do what ``run`` does, with asynchronous methods; what has none is called in the thread."""
-    go_on: Callable[[Any], Any] = plan.send
-    given: Any = None
-    try:
-        while True:
-            if thread is reading:  # what such plans do between the steps takes microseconds
-                step = _after(go_on, given)
-            else:
-                step = await thread(owner, partial(_after, go_on, given))
-            if isinstance(step, _End):
-                return step.value  # type: ignore[no-any-return]
-            try:
-                go_on, given = plan.send, await _atake(step, owner, thread)
-            except BaseException as error:
-                go_on, given = plan.throw, error
-    finally:
-        del given
-
-
-async def _atake(step: Step | Both, owner: Any, thread: Thread) -> Any:
-    if isinstance(step, Both):
-        runs = [_arun(plan, owner, thread) for plan in step]
-        answers = await asyncio.gather(*runs, return_exceptions=True)
-        for answer in answers:
-            if isinstance(answer, BaseException):
-                raise answer
-        return answers
-    has_twin = hasattr(step.owner, f"a{step.method}")
-    method = getattr(step.owner, f"a{step.method}" if has_twin else step.method)
-    call = partial(method, *step.args, **step.kwargs)
-    # Those of asynchronous callback managers have the name of the synchronous ones.
-    return await (call() if has_twin or iscoroutinefunction(method) else thread(owner, call))
-
-
-def _after(go_on: Callable[[Any], Any], given: Any) -> Any:
-    try:
-        return go_on(given)
-    except StopIteration as end:  # which no future can hold
-        return _End(end.value)
-
-
 def traced(
     parent: Any, name: str, query: str, plan: Plan[_T], found: Callable[[_T], Any]
 ) -> Plan[_T]:
@@ -167,31 +67,17 @@ def traced(
     if not parent.inheritable_handlers:  # nobody looks
         return (yield from plan)
     started = {"name": name}
-    run = yield Step(parent.get_child(), "on_retriever_start", (None, query), started)
+    run = yield Call(parent.get_child(), "on_retriever_start", (None, query), started)
     try:
         answer = yield from plan
     except BaseException as error:
-        yield Step(run, "on_retriever_error", (error,))
+        yield Call(run, "on_retriever_error", (error,))
         raise
-    yield Step(run, "on_retriever_end", (found(answer),))
+    yield Call(run, "on_retriever_end", (found(answer),))
     return answer
 
 
 # --- methods ------------------------------------------------------------------------------
-
-
-def planned(plan: Callable[_P, Plan[_T]]) -> Callable[_P, _T]:
-    """Make a synchronous method of a plan."""
-
-    def method(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        return run(plan(*args, **kwargs))
-
-    update_wrapper(method, plan)
-    method.plan = plan  # type: ignore[attr-defined]
-    # What ``help`` and editors show follows to the plan.
-    result = plan.__annotations__["return"].removeprefix("Plan[").removesuffix("]")
-    plan.__annotations__["return"] = result
-    return method
 
 
 def awaited(
@@ -203,8 +89,8 @@ def awaited(
     """Make the asynchronous twin of a method; it takes async iterables, too.
 
     What a subclass has overridden is run in its place. It gets the elements of an async iterable
-    as a list, and may read it twice. So it is if it overrides one of the methods ``through`` which
-    the elements are passed on.
+    as a list, which it may read twice. So do overrides of ``through``, the methods to which
+    ``function`` passes the elements on.
 
     The thread, ``reading``, ``writing`` or ``building``, is for what is not ``planned``. ``native``
     does the same asynchronously.
@@ -222,7 +108,8 @@ def awaited(
                 args = tuple([await _ready(value, listed, stack) for value in args])
                 kwargs = {name: await _ready(one, listed, stack) for name, one in kwargs.items()}
             if plan := getattr(twin, "plan", None):
-                return await _arun(plan(self, *args, **kwargs), self, thread)
+                made, light = plan(self, *args, **kwargs), thread is reading
+                return await arun(made, partial(thread, self), light=light)
             return await thread(self, partial(twin, *args, **kwargs))
 
     update_wrapper(method, own)  # its signature, too

@@ -7,17 +7,14 @@ from typing import Any, TypeAlias
 
 from langchain_core.documents import Document
 
-from bm25rag import BM25Index, Hit, Query
-from bm25rag.adapters import check_flag, read_hits
-from bm25rag.filters import And, CallableFilter, Not, Or, parse_filter
+from bm25rag import BM25Index, Hit
+from bm25rag.adapters import Asking, Question
 from bm25rag.filters import Filter as ParsedFilter
+from bm25rag.filters import on_documents, parse_filter
 from langchain_bm25rag.documents import Ids, read_ids, to_document
 
 Filter: TypeAlias = dict[str, Any] | set[str] | frozenset[str] | Callable[[Document], object]
 """The values of ``filter`` except None."""
-
-Question: TypeAlias = str | Mapping[str, float] | Query
-"""A text, terms and their weights, or what documents must have and must not have."""
 
 
 def copy_filter(filter: Any) -> Any:
@@ -30,56 +27,11 @@ def copy_filter(filter: Any) -> Any:
 
 
 def search(
-    index: BM25Index,
-    query: Question,
-    k: int,
-    filter: Filter | None,
-    min_score: float | None,
-    *,
-    correct: bool = False,
-    expand: bool = False,
-    offset: int = 0,
-    parse_query: bool = False,
-    **shaping: Any,
+    index: BM25Index, query: Question, k: int, filter: Filter | None, asking: Asking
 ) -> list[Hit]:
     """Search the index, and read texts and metadata of all hits at once."""
     searched, parsed = narrow(index, filter)
-    if is_filter_alone(query, parsed):
-        return passing(searched, parsed, k, min_score, offset)
-    query = read_query(index, query, parse_query)
-    if expand:
-        terms = searched.correct(query, parsed).terms if correct else query
-        query, correct = searched.expand(terms, filter=parsed), False
-    page: Any = {"min_score": min_score, "offset": offset, **shaping}
-    hits = searched.search(query, k, parsed, correct=correct, **page)
-    read_hits(hits, "text", "metadata")
-    return hits
-
-
-def read_query(index: BM25Index, query: Question, parse_query: bool) -> Question:
-    """Return a question; a text that is not blank is parsed if that is asked for."""
-    if check_flag("parse_query", parse_query) and isinstance(query, str) and query.strip():
-        return Query.parse(query, fields=index.fields)
-    return query
-
-
-def is_filter_alone(query: Question, filter: ParsedFilter | None) -> bool:
-    """Say whether there is no question, but a filter."""
-    return filter is not None and isinstance(query, str) and not query.strip()
-
-
-def passing(
-    index: BM25Index, filter: ParsedFilter | None, k: int, min_score: float | None, offset: int
-) -> list[Hit]:
-    """Return the documents that pass a filter, in document order, with a score of 0.
-
-    Nothing is scored, so ``min_score`` does not apply; it is checked.
-    """
-    index.search("", k, min_score=min_score, offset=offset)  # checks them
-    found = index.get(index.ids(filter, k=k, offset=offset))
-    return [
-        Hit(one.id, 0.0, one.text, one.metadata, one.payload, fields=one.fields) for one in found
-    ]
+    return asking.find(searched, query, k, parsed, "text", "metadata")
 
 
 def delete(index: BM25Index, ids: Ids | None, filter: Filter | None) -> list[str]:
@@ -102,7 +54,7 @@ def _check_choice(ids: object, filter: ParsedFilter | None) -> ParsedFilter | No
     if ids is None and filter is None:
         message = (
             "ids must be given, or a filter that rejects something; an empty list deletes "
-            "nothing, and index.ids() are those of all documents"
+            "nothing, index.ids() delete all documents"
         )
         raise ValueError(message)
     return filter
@@ -125,20 +77,4 @@ def filter_of(snapshot: BM25Index, filter: Filter | None) -> ParsedFilter | None
     parsed = parse_filter(filter)  # type: ignore[arg-type]
     if parsed is None or not parsed.per_document:
         return parsed
-    return _on_documents(parsed, lambda id: to_document(snapshot.get([id])[0]))
-
-
-def _on_documents(filter: Any, fetch: Callable[[str], Document]) -> ParsedFilter:
-    """Replace functions of the metadata by functions of the document."""
-    match filter:
-        case CallableFilter(function):
-            CallableFilter(type(function).__call__)  # refuses an object whose __call__ is async
-            return CallableFilter(function, fetch)
-        case And(parts) | Or(parts):
-            of_parts = sum(len(part.demands) for part in parts)
-            own = filter.demands[: len(filter.demands) - of_parts]
-            return type(filter)(tuple(_on_documents(part, fetch) for part in parts), own)
-        case Not(part):
-            return Not(_on_documents(part, fetch))
-    parsed: ParsedFilter = filter
-    return parsed
+    return on_documents(parsed, lambda id: to_document(snapshot.get([id])[0]))

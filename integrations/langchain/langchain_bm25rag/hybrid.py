@@ -15,7 +15,19 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import Field, PrivateAttr, SkipValidation, model_validator
 
 from bm25rag import BM25Index, Query
-from bm25rag.adapters import OnDuplicate, check_count
+from bm25rag.adapters import (
+    Both,
+    Call,
+    Fusing,
+    OnDuplicate,
+    Plan,
+    check_count,
+    is_blank,
+    naming,
+    planned,
+    run,
+    work,
+)
 from bm25rag.errors import ReadOnlyError, UncommittedWarning
 from bm25rag.fusion import FusionMethod, Ranking, check_fusion
 from bm25rag.hybrid import HybridSearch, OnUnknown
@@ -27,17 +39,7 @@ from langchain_bm25rag.aligning import (
     find_all,
     replace_vectors,
 )
-from langchain_bm25rag.awaiting import (
-    Both,
-    Plan,
-    Step,
-    building,
-    planned,
-    streams,
-    traced,
-    work,
-    writing,
-)
+from langchain_bm25rag.awaiting import building, streams, traced, writing
 from langchain_bm25rag.document_index import BM25DocumentIndex
 from langchain_bm25rag.documents import (
     Ids,
@@ -49,30 +51,19 @@ from langchain_bm25rag.documents import (
     to_document,
     write,
 )
-from langchain_bm25rag.filters import (
-    Filter,
-    choose,
-    filter_of,
-    is_filter_alone,
-    passing,
-    read_query,
-)
+from langchain_bm25rag.filters import Filter, choose, filter_of
 from langchain_bm25rag.searching import Fields
-from langchain_bm25rag.settings import Making, Opening, naming, refuse
+from langchain_bm25rag.settings import Making, Opening, refuse
 
 _Found = list[tuple[Document, float]]
 # The fields that the core's hybrid search takes as they are.
 FUSING = ("fetch_k", "method", "weights", "rank_constant", "on_unknown")
 
 
-class HybridFields(Fields, total=False):
+class HybridFields(Fields, Fusing, total=False):
     """The fields except the index and the vector store."""
 
     store_id_key: str | None
-    fetch_k: int
-    method: FusionMethod
-    weights: Sequence[float] | None
-    rank_constant: int
     search_kwargs: dict[str, Any]
     translate_filter: Callable[[dict[str, Any]], dict[str, Any]] | None
     on_unknown: OnUnknown
@@ -171,8 +162,8 @@ class BM25HybridRetriever(BM25DocumentIndex):
         The keywords are those of ``BM25Retriever.from_documents`` and the fields. If the vector
         store fails, it raises ``RuntimeError``, as all methods do.
         """
-        with cls._made(vector_store=vector_store, **options) as retriever:
-            retriever.add_documents(documents)
+        retriever = cls._made(vector_store=vector_store, **options)
+        retriever.add_documents(documents)
         return retriever
 
     @classmethod
@@ -248,7 +239,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
     ) -> Plan[UpsertResponse]:
         """Do what ``add_documents`` does, for LangChain's ``index()``."""
         refuse("upsert", kwargs)
-        written = yield Step(self, "add_documents", (items,), {"on_duplicate": on_duplicate})
+        written = yield Call(self, "add_documents", (items,), {"on_duplicate": on_duplicate})
         return UpsertResponse(succeeded=written, failed=[])
 
     @planned
@@ -367,31 +358,31 @@ class BM25HybridRetriever(BM25DocumentIndex):
     def _get_relevant_documents(
         self, query: Any, *, run_manager: CallbackManagerForRetrieverRun, **given: Any
     ) -> Plan[list[Document]]:
-        asked = self._asked(query, given)
+        k, own_filter, asking = self._asked(query, given)
         if not isinstance(query, (str, Query)):
             message = (
                 "query must be a str, got weights of terms: the vector store needs a text; "
                 "BM25Retriever takes weights"
             )
             raise TypeError(message)
-        parses = asked.pop("parse_query")
-        k, offset = check_count("k", asked.pop("k")), check_count("offset", asked.pop("offset"))
-        keywords, snapshot = self._keywords(asked["filter"]), self.index.snapshot()
-        filter = asked["filter"] = filter_of(snapshot, asked["filter"])
-        if is_filter_alone(query, filter):
-            hits = yield work(passing, snapshot, filter, k, asked["min_score"], offset)
-            return self._documents(hits)
-        question = read_query(snapshot, query, parses)
+        k, offset = check_count("k", k), check_count("offset", asking.offset)
+        keywords, snapshot = self._keywords(own_filter), self.index.snapshot()
+        filter = filter_of(snapshot, own_filter)
+        if filter is not None and is_blank(query):
+            return self._documents((yield work(asking.find, snapshot, query, k, filter)))
+        question = asking.read(query, snapshot)
         query = question.as_text() if isinstance(question, Query) else query
-        asked |= {name: getattr(self, name) for name in FUSING}
-        asked["known"] = self.index.__contains__
+        options = asking._asdict() | {name: getattr(self, name) for name in FUSING}
+        options |= {"filter": filter, "known": self.index.__contains__}
+        del options["parse_query"]
         if self.reranker is None:
-            search = HybridSearch(snapshot, question, k, offset=offset, **asked)
+            search = HybridSearch(snapshot, question, k, **options)
             return (yield from self._fused(run_manager, query, snapshot, search, keywords))
-        search = HybridSearch(snapshot, question, max(offset + k, self.fetch_k), **asked)
+        options["offset"] = 0
+        search = HybridSearch(snapshot, question, max(offset + k, self.fetch_k), **options)
         found = yield from self._fused(run_manager, query, snapshot, search, keywords)
         reranking = (found, query, run_manager.get_child())
-        found = yield Step(self.reranker, "compress_documents", reranking)
+        found = yield Call(self.reranker, "compress_documents", reranking)
         return [*found][offset : offset + k]
 
     def _fused(
@@ -403,7 +394,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
         keywords: Mapping[str, Any],
     ) -> Plan[list[Document]]:
         def ask_index() -> Plan[Ranking]:
-            ranking: Ranking = yield Step(search, "search_index")
+            ranking: Ranking = yield Call(search, "search_index")
             return ranking
 
         def found_by_index(ranking: Ranking) -> list[Document]:
@@ -426,32 +417,29 @@ class BM25HybridRetriever(BM25DocumentIndex):
     def _ask_store(
         self, parent: Any, query: str, k: int, keywords: Mapping[str, Any]
     ) -> Plan[_Found]:
+        asking, name = self._asking(query, k, keywords), type(self.vector_store).__name__
+        return traced(parent, name, query, asking, lambda found: [one for one, _ in found])
+
+    def _asking(self, query: str, k: int, keywords: Mapping[str, Any]) -> Plan[_Found]:
         # "rrf" needs no scores, and not every store has them.
         scored = "" if self.method == "rrf" else "_with_score"
-        step = Step(self.vector_store, f"similarity_search{scored}", (query,), {"k": k, **keywords})
-
-        def ask() -> Plan[_Found]:
-            with naming("the vector store", self.vector_store):
-                answer = yield step
-            return answer if scored else [(document, 0.0) for document in answer]
-
-        name = type(self.vector_store).__name__
-        return traced(parent, name, query, ask(), lambda found: [one for one, _ in found])
+        method, options = f"similarity_search{scored}", {"k": k, **keywords}
+        with naming("the vector store", self.vector_store):
+            answer = yield Call(self.vector_store, method, (query,), options)
+        return answer if scored else [(document, 0.0) for document in answer]
 
     def _find_beside(self, query: str, k: int) -> Ranking:
         """Ask the vector store alone, for a tool."""
-        scored = "" if self.method == "rrf" else "_with_score"
-        find = getattr(self.vector_store, f"similarity_search{scored}")
+        return self._ranking(run(self._asking(query, k, self.search_kwargs)))
+
+    def _ranking(self, answer: _Found) -> Ranking:
         with naming("the vector store", self.vector_store):
-            answer = find(query, k=k, **self.search_kwargs)
-            found = answer if scored else [(document, 0.0) for document in answer]
-            return [(self._id_of(document), score) for document, score in found]
+            return [(self._id_of(document), score) for document, score in answer]
 
     def _take(self, search: HybridSearch, answer: _Found) -> bool:
-        with naming("the vector store", self.vector_store):
-            scores = [(self._id_of(document), score) for document, score in answer]
+        ranking = self._ranking(answer)
         try:
-            return search.take(scores)
+            return search.take(ranking)
         except ValueError as error:
             message = f"{error}. align() of this retriever makes the vector store hold the same"
             raise ValueError(message) from None

@@ -92,9 +92,8 @@ class BM25Retriever(SearchingBM25):
         MetadataError
             If metadata cannot be stored; the message names row, document and key.
         """
-        settings = (analyzer, preprocess_func, bm25_params, bm25_variant)
-        with cls._made(*settings, **fields) as retriever:
-            write(retriever.index, read_texts(texts, metadatas, ids), "metadatas")
+        retriever = cls._made(analyzer, preprocess_func, bm25_params, bm25_variant, **fields)
+        write(retriever.index, read_texts(texts, metadatas, ids), "metadatas")
         return retriever
 
     @classmethod
@@ -103,8 +102,8 @@ class BM25Retriever(SearchingBM25):
 
         The keywords are those of ``from_texts``, which also lists the exceptions.
         """
-        with cls._made(**options) as retriever:
-            retriever.add_documents(documents)
+        retriever = cls._made(**options)
+        retriever.add_documents(documents)
         return retriever
 
     def add_documents(

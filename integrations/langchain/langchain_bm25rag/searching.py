@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import reprlib
 from collections.abc import Iterable, Mapping
 from os import PathLike
-from typing import Annotated, Any, Self, TypedDict, Unpack
+from typing import Annotated, Any, Self, Unpack
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -15,10 +14,10 @@ from pydantic import ConfigDict, Field, SkipValidation, WithJsonSchema, model_va
 from typing_extensions import TypeAliasType  # which Pydantic requires
 
 from bm25rag import BM25Index, Hit
-from bm25rag.adapters import DecayLike, check_count, check_real, spans_of
+from bm25rag.adapters import Asking, DecayLike, Options, Question, check_count, spans_of
 from langchain_bm25rag.awaiting import awaits, reading
 from langchain_bm25rag.documents import to_document
-from langchain_bm25rag.filters import Filter, Question, copy_filter, filter_of, search
+from langchain_bm25rag.filters import Filter, copy_filter, filter_of, search
 from langchain_bm25rag.settings import Opening, check_call
 from langchain_bm25rag.storing import Stored
 
@@ -31,10 +30,7 @@ Index = TypeAliasType(
 _SHORT = reprlib.Repr()
 _SHORT.maxother = 200  # characters; the repr of an index takes about 150
 
-# How results are grouped, and scores lowered, as ``BM25Index.search`` does it.
-SHAPING = ("group", "per_group", "decay")
-
-_PER_CALL = ("k", "filter", "min_score", "correct", "expand", "offset", "parse_query", *SHAPING)
+_PER_CALL = ("k", "filter", *Asking._fields)
 # What calls take, as ``check_call`` says it.
 _TAKES = (
     "k, filter and min_score for each call, got {}; also correct, expand, offset, parse_query, "
@@ -43,19 +39,11 @@ _TAKES = (
 )
 
 
-class Fields(TypedDict, total=False):
+class Fields(Options, total=False):
     """The fields of a retriever except its index."""
 
     k: int
     filter: Filter | None
-    min_score: float | None
-    correct: bool
-    expand: bool
-    offset: int
-    group: str | None
-    per_group: int
-    decay: DecayLike | None
-    parse_query: bool
     score_key: str | None
     id_key: str | None
     spans_key: str | None
@@ -126,12 +114,7 @@ class SearchingBM25(Stored, BaseRetriever):
             filter_of(self.index, self.filter)
             self.filter = copy_filter(self.filter)
         check_count("k", self.k)
-        check_count("offset", self.offset)
-        shaping: Any = {name: getattr(self, name) for name in SHAPING}
-        if list(shaping.values()) != [None, 1, None]:
-            BM25Index().search("", 0, **shaping)  # checks them
-        if self.min_score is not None:
-            check_real("min_score", self.min_score, -math.inf, math.inf)
+        Asking(*(getattr(self, name) for name in Asking._fields)).checked()
         keys = [key for key in (self.score_key, self.id_key, self.spans_key) if key is not None]
         if len(set(keys)) < len(keys):
             message = f"score_key, id_key and spans_key must differ, got {keys!r}"
@@ -163,14 +146,14 @@ class SearchingBM25(Stored, BaseRetriever):
     def _get_relevant_documents(
         self, query: Question, *, run_manager: CallbackManagerForRetrieverRun, **given: Any
     ) -> list[Document]:
-        return self._documents(search(self.index, query, **self._asked(query, given)))
+        return self._documents(search(self.index, query, *self._asked(query, given)))
 
     @awaits(_get_relevant_documents, reading)
     def _aget_relevant_documents(self) -> None:  # type: ignore[override]
         """Do what ``_get_relevant_documents`` does while the event loop goes on."""
 
-    def _asked(self, query: object, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of a call, with the fields in place of those that are None."""
+    def _asked(self, query: object, given: Mapping[str, Any]) -> tuple[int, Filter | None, Asking]:
+        """Return what a call asks for, with the fields in place of arguments that are None."""
         fields = self.__dict__
         asked = {name: fields[name] for name in _PER_CALL}
         unknown: list[str] = []
@@ -180,7 +163,7 @@ class SearchingBM25(Stored, BaseRetriever):
             elif value is not None:
                 asked[name] = value
         check_call(type(self).__name__, query, unknown, _TAKES)
-        return asked
+        return asked.pop("k"), asked.pop("filter"), Asking(**asked)
 
     def _documents(self, hits: Iterable[Hit]) -> list[Document]:
         """Return hits as documents, with what their metadata shall tell."""

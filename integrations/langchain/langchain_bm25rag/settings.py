@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from numbers import Number
 from os import PathLike
 from typing import Any, TypedDict
@@ -74,41 +73,8 @@ def open_index(
 ) -> BM25Index:
     """Open the index in a folder; to write, make it if there is none."""
     make_index(analyzer, tokenizer, bm25_params, name="tokenizer")  # checks them
-    params = dict(bm25_params or {})
-    settings = {"analyzer": analyzer, "tokenizer": tokenizer, **params, **options}
-    try:
-        return BM25Index.open(path, "a" if mode == "w" else mode, **settings)
-    except ValueError as error:
-        name, _, problem = str(error).partition(" is ")
-        if type(error) is not ValueError or name not in params:
-            raise
-        problem = problem.replace("was made with", "has").replace(f"leave {name}", "leave it")
-        message = f"bm25_params[{name!r}] is {problem}"
-        raise ValueError(message) from None
-
-
-@contextmanager
-def naming(what: str, owner: object) -> Iterator[None]:
-    """Raise ``RuntimeError`` with the name of what failed."""
-    try:
-        yield
-    except Exception as error:
-        why = f"{type(error).__name__}: {error}"
-        message = f"{what}, {type(owner).__name__}, failed: {why}"
-        raise RuntimeError(message) from error
-
-
-@contextmanager
-def naming_preprocess_func(preprocess_func: Tokenizer | None) -> Iterator[None]:
-    """Name ``preprocess_func`` in a ``TypeError`` where the core names the tokenizer."""
-    try:
-        yield
-    except TypeError as error:
-        said, core_name = str(error), "tokenizer must return"
-        if preprocess_func is None or not said.startswith(core_name):
-            raise
-        message = said.replace(core_name, "preprocess_func must return", 1)
-        raise TypeError(message) from None
+    settings = {"analyzer": analyzer, "tokenizer": tokenizer, **(bm25_params or {}), **options}
+    return BM25Index.open(path, "a" if mode == "w" else mode, **settings)
 
 
 def _checked(bm25_params: object, bm25_variant: str | None) -> dict[str, Any]:

@@ -6,10 +6,8 @@ from collections.abc import Iterable
 from typing import Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 from bm25rag import Document
-from bm25rag.adapters import check_sequence
+from bm25rag.adapters import Call, Plan, check_sequence, naming
 from bm25rag.vectors import Vector, read_vector
-from langchain_bm25rag.awaiting import Plan, Step
-from langchain_bm25rag.settings import naming
 
 RetrievalMode: TypeAlias = Literal["bm25", "sparse", "hybrid"]
 """What a store searches by: BM25, sparse vectors, or both, fused."""
@@ -75,7 +73,7 @@ def with_vectors(
         return given
     texts = [document.text or "" for document in given]
     with naming("sparse_embedding", embedding):
-        answer = yield Step(embedding, "embed_documents", (texts,))
+        answer = yield Call(embedding, "embed_documents", (texts,))
         vectors = [
             read_vector(vector, f"vectors[{row}]")
             for row, vector in enumerate(check_sequence("what it returns", answer, "vectors"))
@@ -91,4 +89,4 @@ def with_vectors(
 def embed_query(embedding: SparseEmbeddings, query: str) -> Plan[Vector]:
     """Return the vector of a query; raise ``RuntimeError`` as ``with_vectors`` does."""
     with naming("sparse_embedding", embedding):
-        return read_vector((yield Step(embedding, "embed_query", (query,))), "its vector")
+        return read_vector((yield Call(embedding, "embed_query", (query,))), "its vector")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from os import PathLike
 from types import TracebackType
 from typing import Any, Self
@@ -12,12 +11,12 @@ from langchain_core.documents import Document
 from langchain_core.indexing import RecordManager
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.adapters import Tokenizer
+from bm25rag.adapters import Call, Plan, Tokenizer, planned
 from bm25rag.errors import ReadOnlyError
 from langchain_bm25rag.aligning import align_records
-from langchain_bm25rag.awaiting import Plan, Step, awaited, planned, reading, writing
+from langchain_bm25rag.awaiting import awaited, reading, writing
 from langchain_bm25rag.documents import Ids, Metadatas, read_ids, replace_metadata, to_document
-from langchain_bm25rag.settings import Opening, make_index, naming_preprocess_func, open_index
+from langchain_bm25rag.settings import Opening, make_index, open_index
 
 
 class Stored:
@@ -26,7 +25,6 @@ class Stored:
     index: BM25Index
 
     @classmethod
-    @contextmanager
     def _made(
         cls,
         analyzer: Analyzer | None = None,
@@ -34,12 +32,11 @@ class Stored:
         bm25_params: Any = None,
         bm25_variant: str | None = None,
         **fields: Any,
-    ) -> Iterator[Self]:
-        """Give one over a new index, to write to."""
+    ) -> Self:
+        """Return one over a new index."""
         construct: Callable[..., Self] = cls
         index = make_index(analyzer, preprocess_func, bm25_params, bm25_variant)
-        with naming_preprocess_func(preprocess_func):
-            yield construct(index=index, **fields)
+        return construct(index=index, **fields)
 
     @classmethod
     def open(cls, path: str | PathLike[str], **options: Any) -> Self:
@@ -156,14 +153,14 @@ class Stored:
     ) -> Plan[None]:
         """Commit, or after an error return to the last commit; then close."""
         try:
-            yield Step(self, "commit" if error is None else "rollback")
+            yield Call(self, "commit" if error is None else "rollback")
         except ReadOnlyError:
             pass  # there is nothing to commit to
         except BaseException:
             if error is None:
-                yield Step(self, "rollback")
+                yield Call(self, "rollback")
             raise
         finally:
-            yield Step(self, "close")
+            yield Call(self, "close")
 
     __aexit__ = awaited(__exit__, writing)

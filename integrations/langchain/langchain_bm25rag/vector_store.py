@@ -13,20 +13,24 @@ from langchain_core.vectorstores import VectorStore
 
 from bm25rag import BM25Index, Query
 from bm25rag import Document as StoredDocument
-from bm25rag.adapters import DecayLike, OnDuplicate, check_count, check_real, read_hits
+from bm25rag.adapters import (
+    Asking,
+    Call,
+    Fusing,
+    OnDuplicate,
+    Options,
+    Plan,
+    Question,
+    check_count,
+    check_real,
+    is_blank,
+    planned,
+    read_hits,
+    work,
+)
 from bm25rag.fusion import FusionMethod, check_fusion
 from bm25rag.vectors import Vector
-from langchain_bm25rag.awaiting import (
-    Plan,
-    Step,
-    awaited,
-    awaits,
-    building,
-    planned,
-    reading,
-    streams,
-    writing,
-)
+from langchain_bm25rag.awaiting import awaited, awaits, building, reading, streams, writing
 from langchain_bm25rag.documents import (
     Ids,
     Metadatas,
@@ -36,16 +40,8 @@ from langchain_bm25rag.documents import (
     to_document,
     write,
 )
-from langchain_bm25rag.filters import (
-    Filter,
-    Question,
-    delete,
-    is_filter_alone,
-    narrow,
-    read_query,
-    search,
-)
-from langchain_bm25rag.settings import Making, Opening, check_call, naming_preprocess_func, refuse
+from langchain_bm25rag.filters import Filter, delete, narrow, search
+from langchain_bm25rag.settings import Making, Opening, check_call, refuse
 from langchain_bm25rag.sparse import (
     RetrievalMode,
     SparseEmbeddings,
@@ -65,15 +61,11 @@ _TAKES = (
 _FUSION = ("fetch_k", "method", "weights", "rank_constant")
 
 
-class _Fields(TypedDict, total=False):
+class _Fields(Fusing, total=False):
     """Arguments of the constructor except the index."""
 
     sparse_embedding: SparseEmbeddings | None
     retrieval_mode: RetrievalMode | None
-    fetch_k: int
-    method: FusionMethod
-    weights: Sequence[float] | None
-    rank_constant: int
 
 
 class _MakingFields(Making, _Fields):
@@ -89,19 +81,11 @@ class _Adding(TypedDict, total=False):
     on_duplicate: OnDuplicate
 
 
-class _Options(TypedDict, total=False):
+class _Options(Options, total=False):
     """What a search takes beside the query and k."""
 
     filter: Filter | None
-    min_score: float | None
     retrieval_mode: RetrievalMode | None
-    correct: bool
-    expand: bool
-    offset: int
-    group: str | None
-    per_group: int
-    decay: DecayLike | None
-    parse_query: bool
 
 
 class BM25VectorStore(Stored, VectorStore):
@@ -147,13 +131,14 @@ class BM25VectorStore(Stored, VectorStore):
             message = f"index must be a BM25Index, got {type(index).__name__}"
             raise TypeError(message)
         check_fusion(method, weights, rank_constant)
-        self.index = BM25Index() if index is None else index
-        self.sparse_embedding = read_embedding(sparse_embedding)
+        self.index: BM25Index = BM25Index() if index is None else index
+        self.sparse_embedding: SparseEmbeddings | None = read_embedding(sparse_embedding)
         if retrieval_mode is None:
             retrieval_mode = "bm25" if sparse_embedding is None else "hybrid"
         self.retrieval_mode = read_mode(retrieval_mode, sparse_embedding)
-        self.fetch_k = check_count("fetch_k", fetch_k)
-        self.method, self.weights, self.rank_constant = method, weights, rank_constant
+        self.fetch_k: int = check_count("fetch_k", fetch_k)
+        self.method, self.rank_constant = method, rank_constant
+        self.weights: Sequence[float] | None = weights
 
     def __repr__(self) -> str:
         shown = [f"index={self.index!r}", f"retrieval_mode={self.retrieval_mode!r}"]
@@ -193,8 +178,8 @@ class BM25VectorStore(Stored, VectorStore):
             )
             raise TypeError(message)
         given: Any = {} if ids is None else {"ids": ids}  # which an override may do without
-        with cls._made(**options) as store:
-            store.add_texts(texts, metadatas, **given)
+        store = cls._made(**options)
+        store.add_texts(texts, metadatas, **given)
         return store
 
     @classmethod
@@ -212,8 +197,7 @@ class BM25VectorStore(Stored, VectorStore):
         """
         store = cls.from_texts([], embedding, **options)
         given: Any = {} if ids is None else {"ids": ids}
-        with naming_preprocess_func(options.get("preprocess_func")):
-            store.add_documents(documents, **given)
+        store.add_documents(documents, **given)
         return store
 
     @classmethod
@@ -412,7 +396,7 @@ class BM25VectorStore(Stored, VectorStore):
         RuntimeError
             If ``sparse_embedding`` fails.
         """
-        found = yield Step(self, "similarity_search_with_score", (query, k), {**options})
+        found = yield Call(self, "similarity_search_with_score", (query, k), {**options})
         return [document for document, _ in found]
 
     @awaits(similarity_search, reading)
@@ -433,15 +417,16 @@ class BM25VectorStore(Stored, VectorStore):
         """
         unknown = [name for name in options if name not in _Options.__annotations__]
         check_call(type(self).__name__, query, unknown, _TAKES)
-        query = read_query(self.index, query, options.pop("parse_query", False))
-        mode = self._read_mode(query, **options)
+        asking = Asking.taken_from({**options})
+        query = asking.read(query, self.index)
+        mode = self._read_mode(query, options.get("retrieval_mode"), asking)
         embedding = None if mode == "bm25" else self.sparse_embedding
         vector = None
         if embedding is not None:
             text = query.as_text() if isinstance(query, Query) else str(query)
             vector = yield from embed_query(embedding, text)
         found: list[tuple[Document, float]]
-        found = yield Step(self, "_search", (query, vector, k), {**options, "retrieval_mode": mode})
+        found = yield work(self._search, query, vector, k, options.get("filter"), mode, asking)
         return found
 
     @awaits(similarity_search_with_score, reading)
@@ -449,10 +434,10 @@ class BM25VectorStore(Stored, VectorStore):
         """Do what ``similarity_search_with_score`` does; an ``aembed_query`` is awaited."""
 
     def _read_mode(
-        self, query: Question, retrieval_mode: RetrievalMode | None = None, **options: Any
+        self, query: Question, mode: RetrievalMode | None, asking: Asking
     ) -> RetrievalMode:
-        mode = self.retrieval_mode if retrieval_mode is None else retrieval_mode
-        asked = [name for name in ("correct", "expand") if options.get(name)]
+        mode = self.retrieval_mode if mode is None else mode
+        asked = [name for name in ("correct", "expand") if getattr(asking, name)]
         if not isinstance(query, str) and (mode == "sparse" or not isinstance(query, Query)):
             asked.append("a query of weights or parts")
         if read_mode(mode, self.sparse_embedding) != "bm25" and asked:
@@ -465,25 +450,23 @@ class BM25VectorStore(Stored, VectorStore):
         query: Question,
         vector: Vector | None,
         k: int,
-        *,
-        retrieval_mode: RetrievalMode,
-        filter: Filter | None = None,
-        min_score: float | None = None,
-        **given: Any,
+        filter: Filter | None,
+        mode: RetrievalMode,
+        asking: Asking,
     ) -> list[tuple[Document, float]]:
-        changes = {name: given.pop(name) for name in ("correct", "expand") if name in given}
-        page: Any = {"min_score": min_score, **given}
         index, parsed = (self.index, None) if vector is None else narrow(self.index, filter)
-        if vector is None or is_filter_alone(query, parsed):
-            hits = search(self.index, query, k, filter, **page, **changes)
-        elif retrieval_mode == "sparse":
-            hits = index.vectors.search(vector, k, parsed, **page)
+        if vector is None or (parsed is not None and is_blank(query)):
+            hits = search(self.index, query, k, filter, asking)
+        elif mode == "sparse":
+            hits = index.vectors.search(vector, k, parsed, **asking.page)
             read_hits(hits, "text", "metadata")
         else:
-            lowest = -math.inf if min_score is None else min_score
-            floor = check_real("min_score", lowest, -math.inf, math.inf)
-            fusion: Any = {name: getattr(self, name) for name in _FUSION}
-            hits = index.search_hybrid(query, vector, k, parsed, **given, **fusion)
+            page, fusion = asking.page, {name: getattr(self, name) for name in _FUSION}
+            least = page.pop("min_score")
+            floor = check_real(
+                "min_score", -math.inf if least is None else least, -math.inf, math.inf
+            )
+            hits = index.search_hybrid(query, vector, k, parsed, **page, **fusion)
             read_hits(hits, "text", "metadata")  # of all, before some are left out
             hits = [hit for hit in hits if hit.score >= floor]
         return [(to_document(hit), hit.score) for hit in hits]
@@ -502,7 +485,7 @@ class BM25VectorStore(Stored, VectorStore):
         self, query: str, k: int = 4, **kwargs: Any
     ) -> Plan[list[tuple[Document, float]]]:
         largest = self._largest_score(kwargs.get("retrieval_mode"))
-        found = yield Step(self, "similarity_search_with_score", (query, k), kwargs)
+        found = yield Call(self, "similarity_search_with_score", (query, k), kwargs)
         return [(document, score / largest) for document, score in found]
 
     @awaits(_similarity_search_with_relevance_scores, reading)

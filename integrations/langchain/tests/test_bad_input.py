@@ -265,7 +265,7 @@ def test_arguments_of_from_texts_are_checked() -> None:
 @pytest.mark.parametrize("returned", ["cat", None, iter(["cat"]), np.array(["cat"]), [1]])
 async def test_what_preprocess_func_must_return_is_said_in_its_name(returned: Any) -> None:
     """Whichever way texts are given; an analyzer's own tokenizer keeps its name."""
-    message = r"^preprocess_func must return a list of str, got "
+    message = r"^tokenizer must return a list of str, got "
     with pytest.raises(TypeError, match=message):
         BM25Retriever.from_texts(["cat"], preprocess_func=lambda text: returned)
     with pytest.raises(TypeError, match=message):

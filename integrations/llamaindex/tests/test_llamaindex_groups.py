@@ -16,9 +16,9 @@ NODES = [
     TextNode(
         id_=str(n),
         text=f"a boat {'red ' * n}",
-        metadata={"a.b": n % 2, "date": f"20{n:02}-01-01"},
+        metadata={"a.b": n % 2, "date": f"20{n:02}-01-01", "made.on": f"20{n:02}-01-01"},
         relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=f"parent{n // 3}")},
-        excluded_embed_metadata_keys=["a.b", "date"],
+        excluded_embed_metadata_keys=["a.b", "date", "made.on"],
     )
     for n in range(9)
 ]
@@ -34,6 +34,8 @@ def test_a_retriever_groups_and_lowers(tmp_path: Path) -> None:
     assert len(retriever.search("red boat", group="a.b")) == 2
     newest = BM25Retriever(NODES, similarity_top_k=1, decay=DECAY, group="a.b")
     assert newest.retrieve("boat")[0].node_id == "8"
+    by_key = retriever.search("boat", decay=DECAY.to_dict() | {"path": "made.on"})
+    assert by_key[0].node_id == "8"
     newest.persist(tmp_path)
     again = BM25Retriever.from_persist_dir(tmp_path)
     assert [(one.node_id, one.score) for one in again.retrieve("boat")] == [

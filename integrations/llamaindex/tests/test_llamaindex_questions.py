@@ -317,8 +317,8 @@ def test_the_objects_of_nodes_that_were_skipped_are_not_followed() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"correct": 1}, TypeError, "correct must be a bool, got int"),
-        ({"expand": "yes"}, TypeError, "expand must be a bool or a mapping"),
+        ({"correct": 1}, TypeError, "correct must be True or False, got 1"),
+        ({"expand": "yes"}, TypeError, "expand must be True or False, got 'yes'"),
         ({"expand": {"docs": 3}}, ValueError, "expand must be .* some of fb_docs,.* got 'docs'"),
         ({"expand": {"fb_docs": -3}}, ValueError, "fb_docs"),
         ({"min_score": float("nan")}, ValueError, "min_score"),

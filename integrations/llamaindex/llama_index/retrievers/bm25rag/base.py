@@ -6,7 +6,7 @@ import asyncio
 import copy
 from collections.abc import Iterable, Mapping
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Self, TypedDict, Unpack
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks.base import CallbackManager
@@ -34,12 +34,63 @@ from llama_index.retrievers.bm25rag.analysis import (
 from llama_index.retrievers.bm25rag.changes import NodeStore, choose_mode
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
 from llama_index.retrievers.bm25rag.nodes import held_index_ids
-from llama_index.retrievers.bm25rag.questions import Expand, Options, Question
+from llama_index.retrievers.bm25rag.questions import check
 from llama_index.retrievers.bm25rag.syncing import check_docstore, docstore_of
 from llama_index.retrievers.bm25rag.twins import add_twins, in_thread
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.adapters import DecayLike, Tokenizer, VariantName, check_count
+from bm25rag.adapters import (
+    Asking,
+    DecayLike,
+    Expand,
+    Question,
+    Tokenizer,
+    VariantName,
+    check_count,
+)
+
+
+class Asked(TypedDict, total=False):
+    """How questions are answered; ``None`` for what a retriever has or was saved with."""
+
+    correct: bool | None
+    expand: Expand | None
+    min_score: float | None
+    group: str | None
+    per_group: int | None
+    decay: DecayLike | None
+    spans_key: str | None
+    parse_query: bool | None
+
+
+class Options(TypedDict, total=False):
+    """The arguments of a retriever except its nodes."""
+
+    stemmer: StemmerLike | None
+    language: str | None
+    existing_bm25: BM25Index | None
+    similarity_top_k: int
+    callback_manager: CallbackManager | None
+    objects: list[IndexNode] | None
+    object_map: dict[str, Any] | None
+    verbose: bool
+    skip_stemming: bool
+    token_pattern: str
+    filters: MetadataFilters | None
+    tokenizer: Tokenizer | None
+    metadata_mode: MetadataMode | None
+    k1: float | None
+    b: float | None
+    variant: VariantName | None
+    fields: Mapping[str, float] | None
+    correct: bool
+    expand: Expand
+    min_score: float | None
+    group: str | None
+    per_group: int
+    decay: DecayLike | None
+    spans_key: str | None
+    parse_query: bool
 
 
 class BM25Retriever(NodeStore, BaseRetriever):
@@ -156,10 +207,8 @@ class BM25Retriever(NodeStore, BaseRetriever):
         BaseRetriever.__init__(self, callback_manager, known, None, verbose)
         self.similarity_top_k = similarity_top_k
         self.filters = filters
-        shaping: Any = {"group": group, "per_group": per_group, "decay": decay}
-        self._options = Options(
-            correct, expand, min_score, spans_key=spans_key, parse_query=parse_query, **shaping
-        ).checked()
+        asking = Asking(min_score, correct, expand, 0, parse_query, group, per_group, decay)
+        self._asking, self._spans_key = check(asking, spans_key), spans_key
         index = choose_index(
             existing_bm25,
             (language, stemmer, skip_stemming, token_pattern, tokenizer),
@@ -179,32 +228,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         index: BaseIndex[Any] | None = None,
         nodes: Iterable[BaseNode] | None = None,
         docstore: BaseDocumentStore | None = None,
-        *,
-        stemmer: StemmerLike | None = None,
-        language: str | None = DEFAULT_LANGUAGE,
-        similarity_top_k: int = DEFAULT_SIMILARITY_TOP_K,
-        verbose: bool = False,
-        skip_stemming: bool = False,
-        token_pattern: str = DEFAULT_PATTERN,
-        filters: MetadataFilters | None = None,
-        tokenizer: Tokenizer | None = None,
-        metadata_mode: MetadataMode | None = None,
-        callback_manager: CallbackManager | None = None,
-        existing_bm25: BM25Index | None = None,
-        objects: list[IndexNode] | None = None,
-        object_map: dict[str, Any] | None = None,
-        k1: float | None = None,
-        b: float | None = None,
-        variant: VariantName | None = None,
-        fields: Mapping[str, float] | None = None,
-        correct: bool = False,
-        expand: Expand = False,
-        min_score: float | None = None,
-        group: str | None = None,
-        per_group: int = 1,
-        decay: DecayLike | None = None,
-        spans_key: str | None = None,
-        parse_query: bool = False,
+        **options: Unpack[Options],
     ) -> Self:
         """Make a retriever from nodes, from a docstore, or from the docstore of an index.
 
@@ -218,47 +242,21 @@ class BM25Retriever(NodeStore, BaseRetriever):
             ``existing_bm25``, at most one.
         docstore
             A document store of nodes.
-        stemmer, language, similarity_top_k, verbose, skip_stemming, token_pattern, filters
-            As in the constructor, as are all that follow.
+        **options
+            Other arguments of the constructor.
         """
         sources = sum(source is not None for source in (index, nodes, docstore))
-        if sources != 1 and (existing_bm25 is None or sources):
+        if sources != 1 and (options.get("existing_bm25") is None or sources):
             raise ValueError(
                 "exactly one of index, nodes and docstore must be given, or existing_bm25"
             )
         if index is not None:
             docstore = docstore_of(index)
-            object_map = getattr(index, "_object_map", {}) | (object_map or {})
+            known = getattr(index, "_object_map", {})
+            options["object_map"] = known | (options.get("object_map") or {})
         if docstore is not None:
             nodes = check_docstore(docstore).docs.values()
-        return cls(
-            nodes=nodes,
-            stemmer=stemmer,
-            language=language,
-            similarity_top_k=similarity_top_k,
-            verbose=verbose,
-            skip_stemming=skip_stemming,
-            token_pattern=token_pattern,
-            filters=filters,
-            tokenizer=tokenizer,
-            metadata_mode=metadata_mode,
-            callback_manager=callback_manager,
-            existing_bm25=existing_bm25,
-            objects=objects,
-            object_map=object_map,
-            k1=k1,
-            b=b,
-            variant=variant,
-            fields=fields,
-            correct=correct,
-            expand=expand,
-            min_score=min_score,
-            group=group,
-            per_group=per_group,
-            decay=decay,
-            spans_key=spans_key,
-            parse_query=parse_query,
-        )
+        return cls(nodes, **options)
 
     def __repr__(self) -> str:
         settings = f"similarity_top_k={self._similarity_top_k}, bm25={self.bm25!r}"
@@ -330,12 +328,8 @@ class BM25Retriever(NodeStore, BaseRetriever):
         *,
         similarity_top_k: int | None = None,
         filters: MetadataFilters | None = None,
-        correct: bool | None = None,
-        expand: Expand | None = None,
-        min_score: float | None = None,
         offset: int = 0,
-        parse_query: bool | None = None,
-        **shaping: Any,
+        **asked: Unpack[Asked],
     ) -> list[NodeWithScore]:
         """Retrieve with different settings, for this query only.
 
@@ -350,17 +344,13 @@ class BM25Retriever(NodeStore, BaseRetriever):
         filters
             Which nodes may be returned; ``None`` for the retriever's filters.
             ``MetadataFilters(filters=[])`` lets every node pass.
-        correct, expand, min_score, parse_query
-            As in the constructor; ``None`` for the retriever's.
         offset
             How many of the best nodes to leave out, as on a second page.
-        **shaping
-            ``group``, ``per_group`` and ``decay`` as in the constructor; ``None`` for the
-            retriever's.
+        **asked
+            ``correct``, ``expand``, ``min_score``, ``group``, ``per_group``, ``decay``,
+            ``spans_key`` and ``parse_query`` as in the constructor; ``None`` for the retriever's.
         """
-        asked = {"correct": correct, "expand": expand, "min_score": min_score, "offset": offset}
-        asked["parse_query"] = parse_query
-        changed = self._changed(similarity_top_k, filters, **asked, **shaping)
+        changed = self._changed(similarity_top_k, filters, {**asked, "offset": offset})
         return changed.retrieve(_bundle(query))
 
     async def asearch(
@@ -369,24 +359,20 @@ class BM25Retriever(NodeStore, BaseRetriever):
         *,
         similarity_top_k: int | None = None,
         filters: MetadataFilters | None = None,
-        correct: bool | None = None,
-        expand: Expand | None = None,
-        min_score: float | None = None,
         offset: int = 0,
-        parse_query: bool | None = None,
-        **shaping: Any,
+        **asked: Unpack[Asked],
     ) -> list[NodeWithScore]:
         """Search as ``search`` does, in a thread, and await the objects of index nodes."""
-        asked = {"correct": correct, "expand": expand, "min_score": min_score, "offset": offset}
-        asked["parse_query"] = parse_query
-        changed = self._changed(similarity_top_k, filters, **asked, **shaping)
+        changed = self._changed(similarity_top_k, filters, {**asked, "offset": offset})
         return await changed.aretrieve(_bundle(query))
 
     def _changed(
-        self, similarity_top_k: int | None, filters: MetadataFilters | None, **asked: Any
+        self, similarity_top_k: int | None, filters: MetadataFilters | None, asked: dict[str, Any]
     ) -> Self:
         changed = copy.copy(self)  # the same index, callbacks and objects
-        changed._options = self._options.changed(**asked)
+        given = {name: value for name, value in asked.items() if value is not None}
+        changed._spans_key = given.pop("spans_key", self._spans_key)
+        changed._asking = check(self._asking._replace(**given), changed._spans_key)
         if similarity_top_k is not None:
             changed.similarity_top_k = similarity_top_k
         if filters is not None:
@@ -395,11 +381,12 @@ class BM25Retriever(NodeStore, BaseRetriever):
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         # Filters are translated for the very state that is searched, whatever is written meanwhile.
-        whole = self._filters is None and not self._options.expand
+        whole = self._filters is None and not self._asking.expand
         index = self.bm25 if whole else self.bm25.snapshot()
         filter = translate(self._filters, index)
         question: Question = query_bundle.query_str
-        return self._find(index, question, self._similarity_top_k, filter, self._options)
+        k = self._similarity_top_k
+        return self._find(index, question, k, filter, self._asking, self._spans_key)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)
@@ -430,7 +417,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         NotAnIndexError
             If the folder holds something else.
         """
-        mode, options = self._metadata_mode, self._options
+        mode = self._metadata_mode
         saved = persistence.saved_settings(self.bm25) or persistence.Settings(metadata_mode=mode)
         changed = {
             "metadata_mode": mode,
@@ -438,14 +425,8 @@ class BM25Retriever(NodeStore, BaseRetriever):
             "filters": self._filters,
             "verbose": self._verbose,
             "object_ids": held_index_ids(self.bm25, self.object_map),
-            "correct": options.correct,
-            "expand": options.expand,
-            "min_score": options.min_score,
-            "spans_key": options.spans_key,
-            "group": options.group,
-            "per_group": options.per_group,
-            "decay": options.decay,
-            "parse_query": options.parse_query,
+            "spans_key": self._spans_key,
+            **self._asking._asdict(),
         }
         persistence.save(self.bm25, path, saved.changed(changed))
 
@@ -463,14 +444,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         similarity_top_k: int | None = None,
         filters: MetadataFilters | None = None,
         verbose: bool | None = None,
-        correct: bool | None = None,
-        expand: Expand | None = None,
-        min_score: float | None = None,
-        group: str | None = None,
-        per_group: int | None = None,
-        decay: DecayLike | None = None,
-        spans_key: str | None = None,
-        parse_query: bool | None = None,
+        **asked: Unpack[Asked],
     ) -> Self:
         """Load a retriever that ``persist`` saved; it can be changed in memory.
 
@@ -482,8 +456,8 @@ class BM25Retriever(NodeStore, BaseRetriever):
             The tokenizer that it was made with, if any.
         callback_manager, objects, object_map
             As in the constructor.
-        similarity_top_k, filters, verbose, correct, expand, min_score
-            As in the constructor, in place of what was saved, as are all that follow.
+        similarity_top_k, filters, verbose, **asked
+            As in the constructor and ``search``, in place of what was saved.
 
         Raises
         ------
@@ -497,29 +471,17 @@ class BM25Retriever(NodeStore, BaseRetriever):
             If an object is missing.
         """
         index, settings = persistence.load(path, tokenizer)
-        given = {
-            "similarity_top_k": similarity_top_k,
-            "filters": filters,
-            "verbose": verbose,
-            "correct": correct,
-            "expand": expand,
-            "min_score": min_score,
-            "group": group,
-            "per_group": per_group,
-            "decay": decay,
-            "spans_key": spans_key,
-            "parse_query": parse_query,
-        }
+        given = {"similarity_top_k": similarity_top_k, "filters": filters, "verbose": verbose}
         chosen: dict[str, Any] = {
-            name: getattr(settings, name) if value is None else value
-            for name, value in given.items()
+            name: getattr(settings, name)
+            for name in (*given, *Asked.__annotations__, "metadata_mode")
         }
+        chosen |= {name: value for name, value in (given | asked).items() if value is not None}
         retriever = cls(
             existing_bm25=index,
             callback_manager=callback_manager,
             objects=objects,
             object_map=object_map,
-            metadata_mode=settings.metadata_mode,
             **chosen,
         )
         missing = held_index_ids(index, set(settings.object_ids) - retriever.object_map.keys())

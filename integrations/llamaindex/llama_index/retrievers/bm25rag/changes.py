@@ -21,12 +21,19 @@ from llama_index.retrievers.bm25rag.nodes import (
     with_spans,
 )
 from llama_index.retrievers.bm25rag.persistence import saved_settings
-from llama_index.retrievers.bm25rag.questions import Options, Question, is_blank, search
+from llama_index.retrievers.bm25rag.questions import in_core
 from llama_index.retrievers.bm25rag.syncing import SyncResult, compare
 from llama_index.retrievers.bm25rag.twins import in_thread
 
 from bm25rag import BM25Index, Document, Hit
-from bm25rag.adapters import OnDuplicate, check_sequence, in_fields, read_hits
+from bm25rag.adapters import (
+    Asking,
+    OnDuplicate,
+    Question,
+    check_sequence,
+    check_strings,
+    with_fields,
+)
 from bm25rag.errors import MetadataError
 from bm25rag.filters import FilterSpec
 
@@ -124,11 +131,9 @@ class NodeStore:
         documents = self._to_documents(given)
         try:
             with self._writing() as index:
-                if (fields := index.fields) is not None:
-                    for one in documents:
-                        one.fields = in_fields(one.text or "", one.metadata, fields)
+                given_fields = with_fields(index, documents)
                 ids = index.add_documents(
-                    documents, on_duplicate=on_duplicate, progress=self._verbose
+                    given_fields, on_duplicate=on_duplicate, progress=self._verbose
                 )
         except MetadataError as error:
             raise _of_node(error, error.row.replace("documents", "nodes")) from None
@@ -169,7 +174,7 @@ class NodeStore:
         MetadataError
             If metadata cannot be stored; the message names node and key.
         """
-        ids = check_node_ids(node_ids)
+        ids = check_strings("node_ids", node_ids)
         given = list(check_sequence("metadata", metadata, "dicts"))
         if len(given) != len(ids):
             raise ValueError(
@@ -313,21 +318,20 @@ class NodeStore:
         question: Question,
         k: int,
         filter: FilterSpec | None,
-        options: Options,
+        asking: Asking,
+        spans_key: str | None,
     ) -> list[NodeWithScore]:
         """Return the k best nodes; if only a filter says which, the first, with score 0."""
-        if filter is None or not is_blank(question):
-            return self._with_scores(search(index, question, k, filter, options), options)
-        passing = index.get(index.ids(filter, k=k, offset=options.offset))
-        return [with_score(self._to_node(document), 0.0) for document in passing]
+        wanted = ("text", "metadata", "payload")
+        hits = in_core(asking).find(index, question, k, filter, *wanted)
+        return self._with_scores(hits, spans_key)
 
-    def _with_scores(self, hits: Sequence[Hit], options: Options) -> list[NodeWithScore]:
-        """Return the nodes of all hits of a search."""
-        read_hits(hits, "text", "metadata", "payload")
-        key = options.spans_key
+    def _with_scores(self, hits: Sequence[Hit], spans_key: str | None) -> list[NodeWithScore]:
+        """Return the nodes of hits."""
         nodes = [self._to_node(hit) for hit in hits]
-        if key is not None:
-            nodes = [with_spans(node, hit, key) for node, hit in zip(nodes, hits, strict=True)]
+        if spans_key is not None:
+            pairs = zip(nodes, hits, strict=True)
+            nodes = [with_spans(node, hit, spans_key) for node, hit in pairs]
         return [with_score(node, hit.score) for node, hit in zip(nodes, hits, strict=True)]
 
     def _to_documents(self, nodes: Sequence[BaseNode]) -> list[Document]:
@@ -395,7 +399,7 @@ def ids_to_delete(
 def _ids_of(
     index: BM25Index, node_ids: Iterable[str] | None, filters: MetadataFilters | None
 ) -> Sequence[str]:
-    wanted = None if node_ids is None else check_node_ids(node_ids)
+    wanted = None if node_ids is None else check_strings("node_ids", node_ids)
     if filters is None or not filters.filters:
         return index.ids() if wanted is None else wanted
     passing = index.ids(translate(filters, index))
@@ -448,18 +452,6 @@ def check_nodes(nodes: object) -> list[BaseNode]:
             got = type(node).__name__
             raise TypeError(f"nodes[{number}] must be a BaseNode, got {got}{hint}")
     return given
-
-
-def check_node_ids(node_ids: object, name: str = "node_ids") -> list[str]:
-    """Return node ids as a list; refuse a bare string and anything but strings."""
-    if isinstance(node_ids, (str, bytes, Mapping)) or not isinstance(node_ids, Iterable):
-        raise TypeError(f"{name} must be an iterable of node ids, got {type(node_ids).__name__}")
-    ids = list(node_ids)
-    for number, id in enumerate(ids):
-        if not isinstance(id, str):
-            hint = "; give its .node_id" if isinstance(id, (BaseNode, NodeWithScore)) else ""
-            raise TypeError(f"{name}[{number}] must be a str, got {type(id).__name__}{hint}")
-    return ids
 
 
 def _of_node(error: MetadataError, row: str) -> MetadataError:

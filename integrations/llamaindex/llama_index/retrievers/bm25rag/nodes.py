@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from llama_index.core.schema import (
     BaseNode,
@@ -38,10 +38,8 @@ from pydantic_core import PydanticSerializationError, from_json, to_jsonable_pyt
 
 from bm25rag import BM25Index, Hit
 from bm25rag import Document as Stored
-from bm25rag.adapters import decode_metadata, encode_metadata, spans_of
+from bm25rag.adapters import decode_metadata, encode_metadata, maker_of, spans_of
 from bm25rag.errors import CorruptIndexError, MetadataError
-
-_Model = TypeVar("_Model", bound=BaseModel)
 
 NODE_KEY = "__node__"
 REF_DOC_ID = "ref_doc_id"
@@ -64,11 +62,7 @@ _FRESH = [
     for name, value in _BARE.items()
     if type(value) in (dict, list) and name != "metadata"
 ]
-# They set what a Pydantic model consists of, in half the time of ``object.__setattr__``.
-_set_values, _set_given, _set_extra, _set_private = (
-    vars(BaseModel)[f"__{name}__"].__set__
-    for name in ("dict", "pydantic_fields_set", "pydantic_extra", "pydantic_private")
-)
+_construct = maker_of(BaseModel)
 
 
 # --- writing ----------------------------------------------------------------------
@@ -252,16 +246,6 @@ def with_spans(node: BaseNode, hit: Hit | None, key: str) -> BaseNode:
 def with_score(node: BaseNode, score: float) -> NodeWithScore:
     """Return a node with its score."""
     return _construct(NodeWithScore, {"node": node, "score": score}, {"node", "score"})
-
-
-def _construct(kind: type[_Model], fields: dict[str, Any], given: set[str]) -> _Model:
-    """Make what needs no check, as ``model_construct`` does in several times the time."""
-    made = kind.__new__(kind)
-    _set_values(made, fields)
-    _set_given(made, given)
-    _set_extra(made, None)
-    _set_private(made, None)
-    return made
 
 
 def _make_node(found: Hit | Stored, stored_fields: dict[str, Any]) -> BaseNode:

@@ -57,7 +57,7 @@ def agent_tools(retriever: BM25Retriever, name: str, about: str) -> list[Functio
 
 
 def _tool(retriever: BM25Retriever, name: str, about: str, does: Doing) -> FunctionTool:
-    options = retriever._options
+    asking = retriever._asking
     made = IndexTool(
         lambda: retriever.bm25,
         name,
@@ -66,7 +66,7 @@ def _tool(retriever: BM25Retriever, name: str, about: str, does: Doing) -> Funct
         within=lambda index: translate(retriever.filters, index),
         # Otherwise the texts have them already.
         metadata=retriever.metadata_mode == MetadataMode.NONE,
-        options={"min_score": options.min_score, "correct": options.correct},
+        options={"min_score": asking.min_score, "correct": asking.correct},
     )
 
     def call(**arguments: Any) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
 
-from bm25rag.adapters import in_write_thread
+from bm25rag.adapters import Thread, awaited, in_write_thread
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -48,24 +48,22 @@ def _place(kind: type, name: str) -> int:
 
 
 def in_thread(
-    method: Callable[_P, _T], override_of: str | None = None
+    method: Callable[_P, _T], name: str | None = None
 ) -> Callable[_P, Coroutine[Any, Any, _T]]:
-    """Return the asynchronous twin of a method, which runs it in a thread.
+    """Return the asynchronous twin of a method, which does what a subclass makes of the method."""
+    own = name or method.__name__
+    plain: Any = awaited(method, _writing if own in _WRITES else lambda _: asyncio.to_thread, own)
 
-    That of a method of ours runs what a subclass makes of it, that of an override the override.
-    """
-    name = override_of or method.__name__
-
-    @wraps(method)
-    async def twin(self: Any, *args: Any, **kwargs: Any) -> _T:
+    @wraps(plain)
+    async def twin(self: Any, *args: Any, **kwargs: Any) -> Any:
         if "query_bundle" in kwargs:  # awaited by keyword but called by position: names may differ
             args = (*args, kwargs.pop("query_bundle"))
-        call = partial(method, self) if override_of else getattr(self, name)
-        if name in _WRITES:
-            return await in_write_thread(self.bm25, call, *args, **kwargs)
-        return await asyncio.to_thread(call, *args, **kwargs)
+        return await plain(self, *args, **kwargs)
 
-    twin.__doc__ = f"Run ``{name}`` in a thread."
     vars(twin).update(__signature__=inspect.signature(method))
     del vars(twin)["__wrapped__"]  # or it would pass for a synchronous function
     return twin  # type: ignore[return-value]  # of the same arguments
+
+
+def _writing(owner: Any) -> Thread:
+    return partial(in_write_thread, owner.bm25)

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypedDict, Unpack
 
 from fsspec import AbstractFileSystem
-from llama_index.core.bridge.pydantic import (
-    BaseModel,
-    PrivateAttr,
-    model_serializer,
-)
+from llama_index.core.bridge.pydantic import BaseModel, PrivateAttr, model_serializer
 from llama_index.core.schema import BaseNode, MetadataMode
 from llama_index.core.vector_stores.simple import DEFAULT_VECTOR_STORE, NAMESPACE_SEP
 from llama_index.core.vector_stores.types import (
@@ -35,9 +29,15 @@ from llama_index.retrievers.bm25rag.analysis import (
     choose_index,
     make_analyzer,
 )
+from llama_index.retrievers.bm25rag.changes import (
+    check_nodes,
+    ids_to_delete,
+    of_source,
+    pick_added,
+)
 from llama_index.retrievers.bm25rag.nodes import held_index_ids
 from llama_index.retrievers.bm25rag.twins import add_twins, in_thread
-from llama_index.vector_stores.bm25rag import writing
+from llama_index.vector_stores.bm25rag.dense import DenseStoreError, Vectors, check_options
 from llama_index.vector_stores.bm25rag.encoding import SparseEncoderCallable
 from llama_index.vector_stores.bm25rag.folders import (
     AS_SAVED,
@@ -50,13 +50,22 @@ from llama_index.vector_stores.bm25rag.folders import (
     write_signpost,
 )
 from llama_index.vector_stores.bm25rag.searching import Retrieval
-from llama_index.vector_stores.bm25rag.writing import Calls, Vectors, arun, run
 
 from bm25rag import BM25Index
-from bm25rag.adapters import Tokenizer, VariantName, in_write_thread
+from bm25rag.adapters import Plan, Tokenizer, VariantName, planned
 from bm25rag.fusion import FusionMethod
 
-_T = TypeVar("_T")
+
+class _Options(TypedDict, total=False):
+    """Arguments of the constructor that a loaded store takes, too."""
+
+    dense: BasePydanticVectorStore | None
+    sparse_doc_fn: SparseEncoderCallable | None
+    sparse_query_fn: SparseEncoderCallable | None
+    alpha: float | None
+    method: FusionMethod | None
+    rank_constant: int | None
+    fetch_k: int | None
 
 
 class BM25VectorStore(BasePydanticVectorStore):
@@ -96,8 +105,9 @@ class BM25VectorStore(BasePydanticVectorStore):
         How the results are fused: by ``minmax`` or ``zscore`` of the scores, or reciprocal ranks,
         ``rrf``, as in ``bm25rag.fusion.fuse``.
     fetch_k
-        How many nodes of each leg are fused, unless the query asks for more. ``None`` for this
-        and the three before is what was saved with the index, or 0.5, ``minmax``, 60 and 100.
+        How many nodes of each leg are fused, unless the query asks for more. ``None`` for
+        ``alpha``, ``method``, ``rank_constant`` and ``fetch_k`` is what was saved with the index,
+        or else 0.5, ``minmax``, 60 and 100.
     language, stemmer, skip_stemming, token_pattern, tokenizer, metadata_mode
         As in ``BM25Retriever``.
     k1, b, variant, fields
@@ -212,9 +222,10 @@ class BM25VectorStore(BasePydanticVectorStore):
         vectors = self._nodes.vectors
         return None if vectors is None else vectors.store
 
-    # --- writing ------------------------------------------------------------------
+    # --- writing: whatever fails, no node is lost, and no deleted one found ------------
 
-    def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
+    @planned
+    def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> Plan[list[str]]:
         """Add all nodes, or none if anything is wrong with them; return the id of each.
 
         A node replaces one with the same id. Nodes are added to the index first: if the dense store
@@ -240,13 +251,33 @@ class BM25VectorStore(BasePydanticVectorStore):
         DenseStoreError
             If the dense store fails.
         """
-        return run(writing.add(self._nodes, nodes, kwargs), self.dense)
+        on_duplicate = kwargs.pop("on_duplicate", "replace")
+        vectors = self._nodes.vectors
+        check_options("add", kwargs, vectors)
+        given = check_nodes(nodes)
+        ids = [node.node_id for node in given]
+        if vectors is None:
+            self._nodes.add_nodes(given, on_duplicate)
+            return ids
+        dimension = vectors.check_nodes(given)
+        before = self._nodes.snapshot()
+        added = self._nodes.add_nodes(given, on_duplicate)
+        wanted = pick_added([(node.node_id, node) for node in given], added, on_duplicate)
+        again = "BM25 finds the nodes; add them again, to replace them, for the dense store"
+        yield from vectors.delete([id for id in wanted if id in before], again)
+        if wanted:
+            held = yield from vectors.ask("add", again, nodes=list(wanted.values()), **kwargs)
+            vectors.dimension = dimension
+            if not vectors.store.stores_text and list(held) != list(wanted):
+                raise DenseStoreError(
+                    f"the dense store ({type(vectors.store).__name__}) keeps no nodes, and gives "
+                    "them ids of its own, so its results are unknown: give one that keeps theirs, "
+                    "such as FaissMapVectorStore in place of FaissVectorStore"
+                )
+        return ids
 
-    async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
-        """Run ``add`` in a thread, and the dense store's ``async_add``."""
-        return await self._awrite(writing.add(self._nodes, nodes, kwargs))
-
-    def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
+    @planned
+    def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> Plan[None]:
         """Delete the nodes of a source document, and the document if it was added whole.
 
         Parameters
@@ -263,18 +294,26 @@ class BM25VectorStore(BasePydanticVectorStore):
         ReadOnlyError
             If the index was opened for reading.
         """
-        run(writing.delete(self._nodes, ref_doc_id, delete_kwargs), self.dense)
+        nodes = self._nodes
+        check_options("delete", delete_kwargs, nodes.vectors)
+        ids = ids_to_delete(nodes.snapshot(), None, of_source(ref_doc_id))
+        # A pipeline without a splitter adds documents as they are, and deletes them like this.
+        itself = nodes.get_nodes([ref_doc_id])
+        whole = [node.node_id for node in itself if node.ref_doc_id is None]
+        yield from self._delete_vectors("delete", ref_doc_id=ref_doc_id, **delete_kwargs)
+        if nodes.vectors is not None:  # FaissMapVectorStore deletes by the ids of nodes alone
+            after = "the BM25 index has not changed; call delete again"
+            yield from nodes.vectors.delete([*ids, *whole], after)
+        nodes.delete_ref_doc(ref_doc_id)
+        nodes.delete_nodes(whole)
 
-    async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
-        """Run ``delete`` in a thread, and the dense store's ``adelete``."""
-        await self._awrite(writing.delete(self._nodes, ref_doc_id, delete_kwargs))
-
+    @planned
     def delete_nodes(
         self,
         node_ids: list[str] | None = None,
         filters: MetadataFilters | None = None,
         **delete_kwargs: Any,
-    ) -> None:
+    ) -> Plan[None]:
         """Delete nodes by id, by filters, or those of the ids that pass the filters.
 
         Parameters
@@ -289,72 +328,47 @@ class BM25VectorStore(BasePydanticVectorStore):
         DenseStoreError
             If the dense store fails; the index still has the nodes.
         """
-        run(writing.delete_nodes(self._nodes, node_ids, filters, delete_kwargs), self.dense)
-
-    async def adelete_nodes(
-        self,
-        node_ids: list[str] | None = None,
-        filters: MetadataFilters | None = None,
-        **delete_kwargs: Any,
-    ) -> None:
-        """Run ``delete_nodes`` in a thread, and the dense store's ``adelete_nodes``."""
-        await self._awrite(writing.delete_nodes(self._nodes, node_ids, filters, delete_kwargs))
+        check_options("delete_nodes", delete_kwargs, self._nodes.vectors)
+        ids = ids_to_delete(self._nodes.snapshot(), node_ids, filters)
+        if ids:  # without any, some stores delete everything
+            yield from self._delete_vectors("delete_nodes", node_ids=list(ids), **delete_kwargs)
+            self._nodes.delete_nodes(ids, filters)
 
     def update_metadata(
         self, node_ids: Iterable[str], metadata: Iterable[dict[str, Any] | None]
     ) -> list[str]:
-        """Replace the metadata of nodes, which keep their places; unknown ids are ignored.
+        """Replace the metadata of nodes, as ``BM25Retriever.update_metadata`` does.
 
         Filters see the new metadata, and results have them. A dense store keeps what it knows of
         the old ones: what it returns is checked by the new ones, but ``add`` the nodes again if
         filters must choose by them there.
-
-        Parameters
-        ----------
-        node_ids, metadata
-            As in ``BM25Retriever.update_metadata``, which also lists the exceptions.
-
-        Returns
-        -------
-        node_ids
-            The ids of the nodes that were changed.
         """
         return self._nodes.update_metadata(node_ids, metadata)
 
-    aupdate_metadata = in_thread(update_metadata)
-
-    def clear(self) -> None:
+    @planned
+    def clear(self) -> Plan[None]:
         """Delete all nodes, from the dense store first: if it fails, the index still has them."""
-        run(writing.clear(self._nodes), self.dense)
+        yield from self._delete_vectors("clear")
+        self._nodes.clear()
+        if self._nodes.vectors is not None:
+            self._nodes.vectors.dimension = 0
 
-    async def aclear(self) -> None:
-        """Run ``clear`` in a thread, and the dense store's ``aclear``."""
-        await self._awrite(writing.clear(self._nodes))
-
-    async def _awrite(self, calls: Calls[_T]) -> _T:
-        return await arun(calls, self.dense, partial(in_write_thread, self._nodes.bm25))
+    def _delete_vectors(self, method: str, **arguments: Any) -> Plan[None]:
+        self._nodes.check_writable()
+        if self._nodes.vectors is not None:
+            after = f"the BM25 index has not changed, and {method} can be called again"
+            yield from self._nodes.vectors.ask(method, after, **arguments)
 
     # --- reading ------------------------------------------------------------------
 
     def get_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
     ) -> list[BaseNode]:
-        """Return nodes by id, in the given order, or those that pass filters, or all.
-
-        Parameters
-        ----------
-        node_ids, filters
-            As in ``BM25Retriever.get_nodes``.
-        """
+        """Return nodes by id, by filters, or all, as ``BM25Retriever.get_nodes`` does."""
         return self._nodes.get_nodes(node_ids, filters)
 
-    async def aget_nodes(
-        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
-    ) -> list[BaseNode]:
-        """Run ``get_nodes`` in a thread."""
-        return await asyncio.to_thread(self.get_nodes, node_ids, filters)
-
-    def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
+    @planned
+    def query(self, query: VectorStoreQuery, **kwargs: Any) -> Plan[VectorStoreQueryResult]:
         """Find the best nodes of those that pass the filters, ``node_ids`` and ``doc_ids``.
 
         Empty lists of ids let all nodes pass, as LlamaIndex's retriever gives them. If there is
@@ -397,11 +411,15 @@ class BM25VectorStore(BasePydanticVectorStore):
         DenseStoreError
             If the dense store fails.
         """
-        return run(self._nodes.query(query, kwargs), self.dense)
+        return (yield from self._nodes.query(query, kwargs))
 
-    async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        """Run ``query`` in a thread, and the dense store's ``aquery``."""
-        return await arun(self._nodes.query(query, kwargs), self.dense, asyncio.to_thread)
+    async_add = in_thread(add)  # type: ignore[arg-type]
+    adelete = in_thread(delete)  # type: ignore[arg-type]
+    adelete_nodes = in_thread(delete_nodes)  # type: ignore[arg-type]
+    aupdate_metadata = in_thread(update_metadata)
+    aclear = in_thread(clear)  # type: ignore[arg-type]
+    aget_nodes = in_thread(get_nodes)  # type: ignore[arg-type]
+    aquery = in_thread(query)  # type: ignore[arg-type]
 
     # --- saving -------------------------------------------------------------------
 
@@ -448,14 +466,8 @@ class BM25VectorStore(BasePydanticVectorStore):
         persist_path: str,
         fs: AbstractFileSystem | None = None,
         *,
-        dense: BasePydanticVectorStore | None = AS_SAVED,
-        sparse_doc_fn: SparseEncoderCallable | None = AS_SAVED,
-        sparse_query_fn: SparseEncoderCallable | None = AS_SAVED,
-        alpha: float | None = None,
-        method: FusionMethod | None = None,
-        rank_constant: int | None = None,
-        fetch_k: int | None = None,
         tokenizer: Tokenizer | None = None,
+        **options: Unpack[_Options],
     ) -> Self:
         """Load what ``persist`` saved, of a store or a retriever; it can be changed in memory.
 
@@ -465,14 +477,13 @@ class BM25VectorStore(BasePydanticVectorStore):
             As it was given to ``persist``.
         fs
             ``None``, or a local file system.
-        dense, sparse_doc_fn, sparse_query_fn
-            The dense store, such as ``SimpleVectorStore.from_persist_path(path + ".dense")``, and
-            the functions, which are not saved. They must be given if there were such; ``None``
-            does without.
-        alpha, method, rank_constant, fetch_k
-            As in the constructor, in place of what was saved.
         tokenizer
             The tokenizer that it was made with, if any.
+        **options
+            ``dense``, such as ``SimpleVectorStore.from_persist_path(path + ".dense")``,
+            ``sparse_doc_fn`` and ``sparse_query_fn``, which are not saved: they must be given if
+            there were such, and ``None`` does without. ``alpha``, ``method``, ``rank_constant`` and
+            ``fetch_k``, in place of what was saved.
 
         Raises
         ------
@@ -483,17 +494,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         """
         check_local(fs)
         index, settings = persistence.load(folder_of(persist_path), tokenizer)
-        return cls(
-            index,
-            dense=dense,
-            sparse_doc_fn=sparse_doc_fn,
-            sparse_query_fn=sparse_query_fn,
-            alpha=alpha,
-            method=method,
-            rank_constant=rank_constant,
-            fetch_k=fetch_k,
-            metadata_mode=settings.metadata_mode,
-        )
+        return cls(index, metadata_mode=settings.metadata_mode, **options)
 
     @classmethod
     def from_persist_dir(

@@ -20,7 +20,7 @@ from fsspec import AbstractFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from llama_index.core.schema import MetadataMode
 from llama_index.retrievers.bm25rag.persistence import Settings, saved_settings
-from llama_index.vector_stores.bm25rag.writing import Vectors
+from llama_index.vector_stores.bm25rag.dense import Vectors
 
 from bm25rag import Analyzer, BM25Index
 from bm25rag.adapters import check_count, check_real, is_url

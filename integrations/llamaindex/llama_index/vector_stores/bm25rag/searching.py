@@ -21,28 +21,32 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryMode,
     VectorStoreQueryResult,
 )
-from llama_index.retrievers.bm25rag.changes import NodeStore, check_node_ids
+from llama_index.retrievers.bm25rag.changes import NodeStore
 from llama_index.retrievers.bm25rag.filters import check_filters, translate
 from llama_index.retrievers.bm25rag.nodes import REF_DOC_ID, with_spans
 from llama_index.retrievers.bm25rag.persistence import Settings
-from llama_index.retrievers.bm25rag.questions import Options, is_blank, page_of, search
+from llama_index.retrievers.bm25rag.questions import check, in_core
+from llama_index.vector_stores.bm25rag.dense import DenseStoreError, Vectors, check_options
 from llama_index.vector_stores.bm25rag.encoding import Encoder, SparseEncoderCallable
 from llama_index.vector_stores.bm25rag.folders import Folder
-from llama_index.vector_stores.bm25rag.writing import (
-    Call,
-    Calls,
-    DenseStoreError,
-    Vectors,
-    check_options,
-)
 
 from bm25rag import BM25Index, Document, Hit, Query
-from bm25rag.adapters import check_count, check_real
+from bm25rag.adapters import (
+    Asking,
+    Plan,
+    check_count,
+    check_real,
+    check_strings,
+    is_blank,
+    read_hits,
+)
 from bm25rag.filters import And, Filter, parse_filter
 from bm25rag.fusion import Ranking, fuse
 from bm25rag.hybrid import with_parts
 
 _Mode = VectorStoreQueryMode
+# What nodes are made of.
+_READ = ("text", "metadata", "payload")
 
 
 class Scope(NamedTuple):
@@ -56,9 +60,9 @@ class Scope(NamedTuple):
         """Translate what a query demands; empty lists of ids demand nothing, as in LlamaIndex."""
         parts = [translate(check_filters(query.filters), snapshot)]
         if query.node_ids:
-            parts.append(parse_filter(set(check_node_ids(query.node_ids))))
+            parts.append(parse_filter(set(check_strings("node_ids", query.node_ids))))
         if query.doc_ids:
-            sources = check_node_ids(query.doc_ids, "doc_ids")
+            sources = check_strings("doc_ids", query.doc_ids)
             of_these = MetadataFilter(key=REF_DOC_ID, value=sources, operator=FilterOperator.IN)
             parts.append(translate(MetadataFilters(filters=[of_these]), snapshot))
         given = tuple(part for part in parts if part is not None)
@@ -143,16 +147,15 @@ class Retrieval(NodeStore):
 
     # --- queries --------------------------------------------------------------------
 
-    def query(
-        self, query: VectorStoreQuery, given: dict[str, Any]
-    ) -> Calls[VectorStoreQueryResult]:
+    def query(self, query: VectorStoreQuery, given: dict[str, Any]) -> Plan[VectorStoreQueryResult]:
         """Answer a query; ``BM25VectorStore.query`` says how, and lists the exceptions."""
         others = dict(given)
-        options = Options.taken_from(others)
+        spans_key = others.pop("spans_key", None)
+        asking = in_core(check(Asking.taken_from(others), spans_key))
         check_options("query", others, self.vectors)
         mode = _Mode(query.mode)
         scope = Scope.of(query, self.snapshot())
-        query, scope, options = _read_parts(query, mode, scope, options)
+        query, scope, asking = _read_parts(query, mode, scope, asking)
         by_words = mode in (_Mode.TEXT_SEARCH, _Mode.SPARSE)
         k = check_count("similarity_top_k", query.similarity_top_k)
         if mode is _Mode.HYBRID:
@@ -162,21 +165,22 @@ class Retrieval(NodeStore):
         embedding = query.query_embedding
         no_vector = by_words or self.vectors is None or embedding is None or not len(embedding)
         if scope.filter is not None and is_blank(query.query_str) and no_vector:
-            found = self._find(scope.snapshot, "", k, scope.filter, options)
+            found = self._with_scores(_find_words(query, scope, k, asking, ""), spans_key)
         elif mode is _Mode.SPARSE:
             if self._of_queries is not None:
-                _refuse_rewriting(options, mode)
-            found = self._with_scores(self._find_sparse(query, scope, k, options), options)
+                _refuse_rewriting(asking, mode)
+            found = self._with_scores(self._find_sparse(query, scope, k, asking), spans_key)
         elif by_words or (mode is _Mode.DEFAULT and self.vectors is None):
-            found = self._with_scores(_find_words(query, scope, k, options), options)
+            found = self._with_scores(_find_words(query, scope, k, asking), spans_key)
         elif mode is _Mode.HYBRID and (self.vectors or self._of_queries):
-            _refuse_shaping(options, mode)
-            found = yield from self._fused(query, scope, k, options, others)
+            _refuse_shaping(asking, mode)
+            found = yield from self._fused(query, scope, k, asking, spans_key, others)
         elif self.vectors is not None:
-            _refuse_rewriting(options, mode)
-            _refuse_shaping(options, mode)
-            last = k and k + options.offset
-            found = _page((yield from self._find_vectors(query, scope, last, others)), options)
+            _refuse_rewriting(asking, mode)
+            _refuse_shaping(asking, mode)
+            last = k and k + asking.offset
+            ranked = yield from self._find_vectors(query, scope, last, self.vectors, others)
+            found = _page(ranked, asking)
         else:
             other = " or (sparse_query_fn=...)" * (mode is _Mode.HYBRID)
             raise ValueError(
@@ -190,9 +194,10 @@ class Retrieval(NodeStore):
         query: VectorStoreQuery,
         scope: Scope,
         k: int,
-        options: Options,
+        asking: Asking,
+        spans_key: str | None,
         others: dict[str, Any],
-    ) -> Calls[list[NodeWithScore]]:
+    ) -> Plan[list[NodeWithScore]]:
         alpha = self.settings.alpha if query.alpha is None else query.alpha
         of_words, of_sparse, of_dense = weights = self._weights(check_real("alpha", alpha, 0, 1))
         depth = max(k, query.similarity_top_k, self.settings.fetch_k)
@@ -204,20 +209,20 @@ class Retrieval(NodeStore):
                 "dense store alone"
             )
         # All of each leg is fused: the page and the least score are those of the result.
-        whole = options._replace(min_score=None, offset=0)
+        whole = asking._replace(min_score=None, offset=0)
         words = _find_words(query, scope, width, whole) if of_words else []
-        sparse = self._find_sparse(query, scope, width, Options()) if of_sparse else []
+        sparse = self._find_sparse(query, scope, width, Asking()) if of_sparse else []
         dense: list[NodeWithScore] = []
-        if of_dense:
+        if of_dense and self.vectors is not None:
             asked = replace(query, mode=_Mode.DEFAULT)
-            dense = yield from self._find_vectors(asked, scope, depth, others)
-        fused = self._fuse(words, sparse, dense, weights, k + options.offset)
+            dense = yield from self._find_vectors(asked, scope, depth, self.vectors, others)
+        fused = self._fuse(words, sparse, dense, weights, k + asking.offset)
         nodes = {each.node.node_id: each.node for each in dense}
         nodes |= self._read([id for id, _ in fused if id not in nodes], scope)
-        if (key := options.spans_key) is not None:
+        if spans_key is not None:
             hit = words[0] if words else None
-            nodes = {id: with_spans(nodes[id], hit, key) for id, _ in fused}
-        return _page([NodeWithScore(node=nodes[id], score=score) for id, score in fused], options)
+            nodes = {id: with_spans(nodes[id], hit, spans_key) for id, _ in fused}
+        return _page([NodeWithScore(node=nodes[id], score=score) for id, score in fused], asking)
 
     def _weights(self, alpha: float) -> tuple[float, float, float]:
         """Return the weights of BM25, of sparse vectors and of the dense store."""
@@ -250,7 +255,7 @@ class Retrieval(NodeStore):
     # --- legs -------------------------------------------------------------------------
 
     def _find_sparse(
-        self, query: VectorStoreQuery, scope: Scope, k: int, options: Options
+        self, query: VectorStoreQuery, scope: Scope, k: int, asking: Asking
     ) -> list[Hit]:
         """Find the k best nodes by their sparse vectors, or by BM25 if there are none."""
         if self._of_queries is not None:
@@ -259,27 +264,33 @@ class Retrieval(NodeStore):
                 kind = type(text).__name__
                 raise TypeError(f"query_str must be a text for sparse_query_fn, got {kind}")
             (vector,) = self._of_queries.encode([text])
-            return scope.snapshot.vectors.search(vector, k, scope.filter, **page_of(options))
+            hits = scope.snapshot.vectors.search(vector, k, scope.filter, **asking.page)
+            read_hits(hits, *_READ)
+            return hits
         if scope.snapshot.vectors:
             raise ValueError(
                 f"query mode {query.mode.value!r} needs a vector of the query, as the nodes have "
                 "sparse vectors: give BM25VectorStore(sparse_query_fn=...), or use 'text_search'"
             )
-        return _find_words(query, scope, k, options)
+        return _find_words(query, scope, k, asking)
 
     def _find_vectors(
-        self, query: VectorStoreQuery, scope: Scope, k: int, options: dict[str, Any]
-    ) -> Calls[list[NodeWithScore]]:
+        self,
+        query: VectorStoreQuery,
+        scope: Scope,
+        k: int,
+        vectors: Vectors,
+        options: dict[str, Any],
+    ) -> Plan[list[NodeWithScore]]:
         """Return the k best nodes that the dense store finds, whatever its query says."""
-        if self.vectors is not None:
-            self.vectors.check_query(query.query_embedding)
+        vectors.check_query(query.query_embedding)
         if not k:
             return []
         plain = replace(query, filters=None, node_ids=None, doc_ids=None)
         if scope.filter is None:
             query = plain  # not with empty lists: to some stores they mean that nothing passes
         try:
-            found = _read_answer((yield _ask(query, k, options)))
+            found = yield from _ask(vectors, query, k, options)
         except DenseStoreError as error:
             # An empty store may have no collection yet. OSError: also timeouts.
             expected = scope.filter is not None or len(scope.snapshot) == 0
@@ -294,7 +305,7 @@ class Retrieval(NodeStore):
             wanted = min(k, scope.snapshot.count(scope.filter))
         while len(kept) < wanted:
             asked *= 4
-            found = _read_answer((yield _ask(plain, asked, options)))
+            found = yield from _ask(vectors, plain, asked, options)
             kept = self._passing(found, query, scope)
             if len(found) < asked:  # the dense store has no more
                 break
@@ -356,53 +367,57 @@ def _plain(question: Any) -> Any:
 
 
 def _read_parts(
-    query: VectorStoreQuery, mode: _Mode, scope: Scope, options: Options
-) -> tuple[VectorStoreQuery, Scope, Options]:
+    query: VectorStoreQuery, mode: _Mode, scope: Scope, asking: Asking
+) -> tuple[VectorStoreQuery, Scope, Asking]:
     """Return a query, parsed if that is asked for; its parts hold for all legs."""
     question: Any = query.query_str
     if not is_blank(question):
-        question = options.read(question, scope.snapshot)
+        question = asking.read(question, scope.snapshot)
     if not isinstance(question, Query):
-        return query, scope, options
-    if options.correct and mode is _Mode.HYBRID:
+        return query, scope, asking
+    if asking.correct and mode is _Mode.HYBRID:
         question = scope.snapshot.correct(question, scope.filter).terms
-        options = options._replace(correct=False)
+        asking = asking._replace(correct=False)
     if mode is not _Mode.TEXT_SEARCH:
         scope = scope._replace(filter=with_parts(scope.snapshot, question, scope.filter))
-    return replace(query, query_str=question), scope, options
+    return replace(query, query_str=question), scope, asking
 
 
-def _find_words(query: VectorStoreQuery, scope: Scope, k: int, options: Options) -> list[Hit]:
-    """Find the k best nodes that contain a word of the query."""
-    return search(scope.snapshot, _text_of(query), k, scope.filter, options)
+def _find_words(
+    query: VectorStoreQuery, scope: Scope, k: int, asking: Asking, text: str | None = None
+) -> list[Hit]:
+    """Find the k best nodes that contain a word of the query, or of another text."""
+    question = _text_of(query) if text is None else text
+    return asking.find(scope.snapshot, question, k, scope.filter, *_READ)
 
 
-def _refuse_rewriting(options: Options, mode: _Mode) -> None:
+def _refuse_rewriting(asking: Asking, mode: _Mode) -> None:
     """Refuse what changes the words of a question where none are searched for."""
     for name in ("correct", "expand"):
-        if getattr(options, name):
+        if getattr(asking, name):
             raise ValueError(
                 f"{name} changes words, for which query mode {mode.value!r} does not search: "
                 "use 'text_search' or 'hybrid'"
             )
 
 
-def _refuse_shaping(options: Options, mode: _Mode) -> None:
+def _refuse_shaping(asking: Asking, mode: _Mode) -> None:
     """Refuse what shapes the ranking of the index where others are asked."""
     for name in ("group", "decay"):
-        if getattr(options, name) is not None:
+        if getattr(asking, name) is not None:
             raise ValueError(
                 f"{name} is for query modes 'text_search' and 'sparse', got {mode.value!r}: what a "
                 "dense store finds is not grouped or lowered"
             )
 
 
-def _ask(query: VectorStoreQuery, k: int, options: dict[str, Any]) -> Call:
+def _ask(
+    vectors: Vectors, query: VectorStoreQuery, k: int, options: dict[str, Any]
+) -> Plan[list[Answer]]:
     asked = replace(query, similarity_top_k=k, query_str=_plain(query.query_str))
-    return Call("query", {"query": asked, **options}, "query mode 'text_search' does not ask it")
-
-
-def _read_answer(answer: VectorStoreQueryResult) -> list[Answer]:
+    after = "query mode 'text_search' does not ask it"
+    answer: VectorStoreQueryResult
+    answer = yield from vectors.ask("query", after, query=asked, **options)
     ids = [node.node_id for node in answer.nodes] if answer.nodes else answer.ids or []
     nodes: Sequence[BaseNode | None] = answer.nodes or [None] * len(ids)
     similarities: Sequence[float | None] | None = answer.similarities
@@ -418,12 +433,12 @@ def _read_answer(answer: VectorStoreQueryResult) -> list[Answer]:
     ]
 
 
-def _page(ranked: Sequence[NodeWithScore], options: Options) -> list[NodeWithScore]:
+def _page(ranked: Sequence[NodeWithScore], asking: Asking) -> list[NodeWithScore]:
     """Return what follows the offset and has the least score."""
-    floor = options.min_score
+    floor = asking.min_score
     return [
         each
-        for each in ranked[options.offset :]
+        for each in ranked[asking.offset :]
         if floor is None or (each.score is not None and each.score >= floor)
     ]
 

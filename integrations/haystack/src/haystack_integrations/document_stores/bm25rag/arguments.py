@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import TypeAlias
 
 from haystack.dataclasses import Document, SparseEmbedding
 
 from bm25rag import Query
-from bm25rag.adapters import check_real
 from bm25rag.vectors import read_vector
 
 Question: TypeAlias = str | list[str] | dict[str, float]
 """A text, terms, or terms with their weights: what Haystack can describe to a model."""
-
 AnyQuestion: TypeAlias = Question | Query
 """The same, or what documents must have and must not have."""
 
@@ -44,22 +41,6 @@ def check_sparse_embedding(query: object) -> dict[str, float]:
     if not isinstance(query, SparseEmbedding):
         raise TypeError(f"{name} must be a SparseEmbedding, got {query!r:.100}")
     return read_vector(query, name)
-
-
-def check_min_score(min_score: object) -> float | None:
-    """Return ``min_score`` as a float; ``None`` for any score."""
-    return None if min_score is None else check_real("min_score", min_score, -math.inf, math.inf)
-
-
-def check_strings(name: str, value: object) -> list[str]:
-    """Return an iterable of strings as a list; a single string is refused."""
-    if isinstance(value, str | bytes | dict) or not isinstance(value, Iterable):
-        raise TypeError(f"{name} must be a list of str, got {value!r:.100}")
-    strings = list(value)
-    for position, string in enumerate(strings):
-        if not isinstance(string, str):
-            raise TypeError(f"{name}[{position}] must be a str, got {string!r:.100}")
-    return strings
 
 
 def check_documents(documents: object) -> list[Document]:

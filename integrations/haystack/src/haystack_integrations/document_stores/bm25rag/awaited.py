@@ -1,12 +1,12 @@
-"""Asynchronous versions of methods: each runs its method in a thread of the store."""
+"""Asynchronous versions of methods: each runs its method in threads of the store."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from functools import wraps
+from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from bm25rag.adapters import in_read_thread, in_write_thread
+from bm25rag.adapters import Thread, awaited, in_read_thread, in_write_thread
 
 _Owner = TypeVar("_Owner")
 _P = ParamSpec("_P")
@@ -16,28 +16,20 @@ _Awaited = Callable[Concatenate[_Owner, _P], Coroutine[Any, Any, _T]]
 
 
 def reads(method: _Method[_Owner, _P, _T]) -> _Awaited[_Owner, _P, _T]:
-    """Return the asynchronous version of a method that reads a store."""
-    return _in_thread(method, in_read_thread)
+    """Return the asynchronous version of a method that reads a store, or that of a retriever."""
+    return _named(awaited(method, _reading))
 
 
 def writes(method: _Method[_Owner, _P, _T]) -> _Awaited[_Owner, _P, _T]:
     """Return the asynchronous version of a method that writes to a store."""
-    return _in_thread(method, in_write_thread)
+    return _named(awaited(method, lambda store: partial(in_write_thread, store)))
 
 
-def _in_thread(
-    method: _Method[_Owner, _P, _T], in_thread: Callable[..., Coroutine[Any, Any, Any]]
-) -> _Awaited[_Owner, _P, _T]:
-    name = method.__name__
+def _reading(owner: Any) -> Thread:
+    return partial(in_read_thread, getattr(owner, "document_store", owner))
 
-    @wraps(method)
-    async def version(self: _Owner, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        store = getattr(self, "document_store", self)  # of a retriever
-        # What a subclass has in its place.
-        result: _T = await in_thread(store, getattr(self, name), *args, **kwargs)
-        return result
 
-    version.__name__ = f"{name}_async"
-    version.__qualname__ = f"{method.__qualname__}_async"
-    version.__doc__ = f"Run ``{name}`` in a thread of the store."
+def _named(version: _Method[_Owner, _P, _T]) -> _Method[_Owner, _P, _T]:
+    version.__name__ += "_async"
+    version.__qualname__ += "_async"
     return version

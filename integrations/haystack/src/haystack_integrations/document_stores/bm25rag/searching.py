@@ -10,20 +10,25 @@ from haystack.dataclasses import Document
 from haystack_integrations.document_stores.bm25rag.arguments import (
     AnyQuestion,
     asks_for_all,
-    check_min_score,
     check_query,
 )
 from haystack_integrations.document_stores.bm25rag.conversion import from_core, from_hit
 from haystack_integrations.document_stores.bm25rag.filters import translate
 
 from bm25rag import BM25Index, Hit
-from bm25rag.adapters import check_count, check_flag, read_hits
+from bm25rag.adapters import (
+    Asking,
+    Question,
+    check_count,
+    check_flag,
+    check_real,
+    check_shaping,
+    read_hits,
+)
 from bm25rag.filters import Filter
 
 # As in Haystack's in-memory store: a score of 0 becomes 0.5, a score of 10 becomes 0.78.
 _SCALING_FACTOR = 8
-# The values of ``group``, ``per_group`` and ``decay`` that change nothing.
-_UNSHAPED = [None, 1, None]
 
 
 def filter_of(index: BM25Index, filters: dict[str, Any] | None) -> Filter | None:
@@ -31,9 +36,9 @@ def filter_of(index: BM25Index, filters: dict[str, Any] | None) -> Filter | None
     return translate(filters, lambda id: from_core(index.get([id])[0]))
 
 
-def path_of(field: Any) -> Any:
+def path_of(field: str) -> str:
     """Return the core's path for a field of the meta, as filters name it."""
-    return field.removeprefix("meta.") if isinstance(field, str) else field
+    return field.removeprefix("meta.")
 
 
 class Search:
@@ -43,10 +48,10 @@ class Search:
     ----------
     index
         A snapshot of the index.
-    filters, top_k, scale_score, min_score, offset, **shaping
-        As in ``BM25Retriever.run``; the last are ``group``, ``per_group`` and ``decay``.
     with_embedding, spans_key
         What documents have beside what was written, as in ``BM25DocumentStore``.
+    filters, top_k, scale_score, **options
+        As in ``BM25Retriever.run``.
     """
 
     def __init__(
@@ -56,59 +61,49 @@ class Search:
         spans_key: str | None,
         filters: dict[str, Any] | None,
         top_k: int,
-        offset: int,
         scale_score: bool = False,
-        min_score: float | None = None,
-        **shaping: Any,
+        **options: Any,
     ) -> None:
         self.index, self._with_embedding, self._spans_key = index, with_embedding, spans_key
-        self.limit, self.offset = check_count("top_k", top_k), check_count("offset", offset)
+        self.limit = check_count("top_k", top_k)
         self._scaled = check_flag("scale_score", scale_score)
-        self._floor = check_min_score(min_score)
-        self.filter, self._shaping = filter_of(index, filters), shaping
-        if shaping and [*shaping.values()] != _UNSHAPED:
-            shaping["group"] = path_of(shaping["group"])
-            index.search("", 0, **shaping)  # checks them
+        self.filter, asking = filter_of(index, filters), Asking(**options)
+        self._floor = asking.min_score
+        if self._floor is not None:
+            self._floor = check_real("min_score", self._floor, -math.inf, math.inf)
+            if self._scaled:  # what is scaled is compared later
+                asking = asking._replace(min_score=None)
+        if asking.group is not None or asking.decay is not None:
+            asking = asking.with_paths(path_of)
+        check_count("offset", asking.offset)
+        check_shaping(asking.group, asking.per_group, asking.decay)
+        self.asking = asking
 
-    @property
-    def page_options(self) -> dict[str, Any]:
-        """Which results are wanted, as arguments of the core's searches."""
-        return {"offset": self.offset, **self._shaping}
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """More arguments of a search by one kind of score."""
-        return {"min_score": None if self._scaled else self._floor, **self.page_options}
-
-    def by_words(
-        self, queries: Mapping[str, AnyQuestion], correct: bool, expand: bool
-    ) -> list[list[Document]]:
+    def by_words(self, queries: Mapping[str, AnyQuestion]) -> list[list[Document]]:
         """Answer queries, each under its name in messages."""
         asked = {
-            name: self.rewritten(check_query(query, name), correct, expand)
+            name: self.rewritten(check_query(query, name))
             for name, query in queries.items()
             if not asks_for_all(query, self.filter)
         }
-        index, few = self.index, [*asked.values()]
+        index, few, page = self.index, [*asked.values()], self.asking.page
         if len(queries) == 1:
-            hits = [index.search(one, self.limit, self.filter, **self.options) for one in few]
+            hits = [index.search(one, self.limit, self.filter, **page) for one in few]
         else:
-            hits = index.search_batch(few, self.limit, self.filter, **self.options).hits()
+            hits = index.search_batch(few, self.limit, self.filter, **page).hits()
         found = dict(zip(asked, map(self.documents, hits), strict=True))
         return [found[name] if name in found else self.page() for name in queries]
 
-    def rewritten(self, query: AnyQuestion, correct: bool, expand: bool) -> AnyQuestion:
-        """Return a query, corrected and expanded as asked."""
-        if check_flag("correct", correct):
-            query = self.index.correct(query, self.filter).terms
-        if check_flag("expand", expand):
-            return self.index.expand(query, filter=self.filter)
-        return query
+    def rewritten(self, query: AnyQuestion) -> Question:
+        """Return a query, parsed, corrected and expanded as asked."""
+        read = self.asking.read(query, self.index)
+        question, correct = self.asking.rewrite(read, self.index, self.filter)
+        return self.index.correct(question, self.filter).terms if correct else question
 
     def page(self) -> list[Document]:
         """Return some of the documents that pass, in the order of writing."""
-        stored = self.index.get(self.index.ids(self.filter, k=self.limit, offset=self.offset))
-        return [from_core(document, with_embedding=self._with_embedding) for document in stored]
+        ids = self.index.ids(self.filter, k=self.limit, offset=self.asking.offset)
+        return [from_core(one, with_embedding=self._with_embedding) for one in self.index.get(ids)]
 
     def documents(self, hits: Sequence[Hit]) -> list[Document]:
         """Return what was found, with scores as asked."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
@@ -9,11 +10,13 @@ from typing import Any, Self
 from haystack import default_from_dict, default_to_dict
 from haystack.document_stores.types import FilterPolicy
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
-from haystack_integrations.document_stores.bm25rag.arguments import AnyQuestion, check_min_score
 from haystack_integrations.document_stores.bm25rag.filters import check_filters, combine
 
-from bm25rag.adapters import check_count, check_flag, decay_dict
+from bm25rag.adapters import Asking, DecayLike, check_count, check_flag, check_real, decay_dict
 from bm25rag.fusion import FusionMethod, check_fusion
+
+# The settings that are arguments of a search.
+_OF_CALLS = {"top_k", "scale_score", *Asking._fields}
 
 
 class StoreRetriever:
@@ -38,14 +41,9 @@ class StoreRetriever:
 
     def _settled(self, filters: dict[str, Any] | None, **given: Any) -> dict[str, Any]:
         """Return the arguments of a call, with our settings in place of those that are None."""
-        settled: dict[str, Any] = {
-            name: getattr(self, name) if value is None else value for name, value in given.items()
-        }
+        settled = {name: getattr(self, name) for name in self._names if name in _OF_CALLS}
+        settled |= {name: value for name, value in given.items() if value is not None}
         return settled | {"filters": combine(self.filters, filters, self.filter_policy)}
-
-    def _read(self, query: AnyQuestion) -> AnyQuestion:
-        """Return a query, parsed if that is our setting."""
-        return self.document_store.parsed(query) if self.parse_query else query
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings, including those of the store."""
@@ -77,7 +75,10 @@ class ScoringRetriever(StoreRetriever):
         scale_score: bool = False,
         filter_policy: FilterPolicy | str = FilterPolicy.REPLACE,
         min_score: float | None = None,
-        **shaping: Any,
+        *,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
     ) -> None:
         self._set(
             document_store=document_store,
@@ -86,7 +87,9 @@ class ScoringRetriever(StoreRetriever):
             scale_score=scale_score,
             filter_policy=filter_policy,
             min_score=min_score,
-            **shaping,
+            group=group,
+            per_group=per_group,
+            decay=decay,
         )
 
 
@@ -104,6 +107,10 @@ def _check_policy(name: str, policy: object) -> FilterPolicy:
     return policy
 
 
+def _check_min_score(name: str, score: object) -> float | None:
+    return None if score is None else check_real(name, score, -math.inf, math.inf)
+
+
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "document_store": _check_store,
     "filters": lambda _, filters: check_filters(filters),
@@ -113,7 +120,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "rank_constant": check_count,
     "method": lambda _, method: check_fusion(method) and method,
     "weights": lambda _, weights: None if weights is None else check_fusion("rrf", weights),
-    "min_score": lambda _, score: check_min_score(score),
+    "min_score": _check_min_score,
     "scale_score": check_flag,
     "correct": check_flag,
     "expand": check_flag,

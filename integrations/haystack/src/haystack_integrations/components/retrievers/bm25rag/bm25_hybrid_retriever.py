@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from haystack import Document, component
 from haystack.components.embedders.types import TextEmbedder
@@ -20,15 +18,21 @@ from haystack_integrations.document_stores.bm25rag.arguments import (
     Question,
     asks_for_all,
 )
+from haystack_integrations.document_stores.bm25rag.awaited import reads
 
 from bm25rag import Query
-from bm25rag.adapters import DecayLike, check_count, in_read_thread
+from bm25rag.adapters import (
+    Both,
+    Call,
+    DecayLike,
+    Plan,
+    naming,
+    planned,
+    run,
+    work,
+)
 from bm25rag.fusion import FusionMethod, Ranking
 from bm25rag.hybrid import HybridSearch, OnUnknown
-
-_Part: TypeAlias = tuple[str, dict[str, Any]]
-"""The name of a component to run, and its inputs."""
-_Plan: TypeAlias = Generator[_Part, dict[str, Any], None]
 
 
 @component
@@ -108,8 +112,7 @@ class BM25HybridRetriever(StoreRetriever):
             parse_query=parse_query,
         )
         # Checks on_unknown, group and decay.
-        shaping = {"group": None, "per_group": None, "decay": None}
-        self._search("a query", self._settled(None, top_k=None, **shaping), 0)
+        self._search("a query", self._settled(None))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings, including those of the store and the components."""
@@ -140,6 +143,7 @@ class BM25HybridRetriever(StoreRetriever):
         return {name: part for name in names if (part := getattr(self, name)) is not None}
 
     @component.output_types(documents=list[Document])
+    @planned
     def run(
         self,
         query: Question,
@@ -152,7 +156,7 @@ class BM25HybridRetriever(StoreRetriever):
         group: str | None = None,
         per_group: int | None = None,
         decay: dict[str, Any] | None = None,
-    ) -> dict[str, list[Document]]:
+    ) -> Plan[dict[str, list[Document]]]:
         """Find the best documents of both, fused.
 
         Parameters
@@ -182,71 +186,31 @@ class BM25HybridRetriever(StoreRetriever):
         RuntimeError
             If the embedder or the embedding retriever fails.
         """
-        asking = self._read(query)
-        asked = self._settled(
-            filters,
-            top_k=top_k,
-            correct=correct,
-            expand=expand,
-            group=group,
-            per_group=per_group,
-            decay=decay,
-        )
-        if asks_for_all(asking, asked["filters"]):
-            found = self.document_store.bm25_retrieval(asking, **asked, offset=offset)
-            return {"documents": found}
-        search = self._search(asking, asked, offset)
-        self.warm_up()
-        plan = self._plan(search, asking, query_embedding, asked["filters"])
-        part = _next(plan)
-        while part is not None:
-            part = _next(plan, self._run(*part))
-        return {"documents": self.document_store.hybrid_documents(search)}
-
-    @component.output_types(documents=list[Document])
-    async def run_async(
-        self,
-        query: Question,
-        filters: dict[str, Any] | None = None,
-        top_k: int | None = None,
-        query_embedding: list[float] | None = None,
-        correct: bool | None = None,
-        expand: bool | None = None,
-        offset: int = 0,
-        group: str | None = None,
-        per_group: int | None = None,
-        decay: dict[str, Any] | None = None,
-    ) -> dict[str, list[Document]]:
-        """Do what ``run`` does, with the asynchronous methods of the components that have them."""
         store = self.document_store
-        asking = self._read(query)
+        asking = store.parsed(query) if self.parse_query else query
         asked = self._settled(
             filters,
             top_k=top_k,
             correct=correct,
             expand=expand,
+            offset=offset,
             group=group,
             per_group=per_group,
             decay=decay,
         )
         if asks_for_all(asking, asked["filters"]):
-            return {"documents": await store.bm25_retrieval_async(asking, **asked, offset=offset)}
-        search = self._search(asking, asked, offset)
-        await self.warm_up_async()
-        by_words = asyncio.create_task(in_read_thread(store, search.search_index))
-        try:
-            plan = self._plan(search, asking, query_embedding, asked["filters"])
-            part = _next(plan)
-            while part is not None:
-                part = await in_read_thread(store, _next, plan, await self._run_async(*part))
-        finally:
-            await by_words
-        return {"documents": await in_read_thread(store, store.hybrid_documents, search)}
+            return {"documents": store.bm25_retrieval(asking, **asked)}
+        search = self._search(asking, asked)
+        yield Call(self, "warm_up")
+        beside = self._ask_beside(search, asking, query_embedding, asked["filters"])
+        yield Both(_alone(work(search.search_index)), beside)
+        return {"documents": (yield work(store.hybrid_documents, search))}
 
-    def _search(self, query: AnyQuestion, asked: dict[str, Any], offset: int) -> HybridSearch:
-        fusing = self.fusing()
-        first = check_count("offset", offset)
-        return self.document_store.hybrid_search(query, **fusing | asked, offset=first)
+    run_async = component.output_types(documents=list[Document])(reads(run))
+
+    def _search(self, query: AnyQuestion, asked: dict[str, Any]) -> HybridSearch:
+        options = {name: value for name, value in asked.items() if name != "parse_query"}
+        return self.document_store.hybrid_search(query, **self.fusing() | options)
 
     def fusing(self) -> dict[str, Any]:
         """Return the arguments of ``bm25rag.hybrid.HybridSearch`` that say how both are fused."""
@@ -280,22 +244,22 @@ class BM25HybridRetriever(StoreRetriever):
         if self.text_embedder is None:
             raise ValueError("the retriever needs a text_embedder for the questions of a tool")
         self.warm_up()
-        embedding = self._run("text_embedder", {"text": query})["embedding"]
+        embedding = run(self._ask("text_embedder", text=query))["embedding"]
         asked = {"query_embedding": embedding, "filters": self.filters, "top_k": top_k}
-        return self._ranking(self._run("embedding_retriever", asked))
+        return self._ranking(run(self._ask("embedding_retriever", **asked)))
 
     def _ranking(self, answer: dict[str, Any]) -> Ranking:
         ranks_alone = self.method == "rrf"  # not every retriever has scores
         return [(one.id, 0.0 if ranks_alone else one.score) for one in answer["documents"]]
 
-    def _plan(
+    def _ask_beside(
         self,
         search: HybridSearch,
         query: AnyQuestion,
         embedding: list[float] | None,
         filters: dict[str, Any] | None,
-    ) -> _Plan:
-        """Yield which component to run next, until the search has enough; take its answers."""
+    ) -> Plan[None]:
+        """Ask the embedding retriever until the search has enough."""
         if embedding is None:
             if self.text_embedder is None:
                 raise ValueError(
@@ -303,34 +267,22 @@ class BM25HybridRetriever(StoreRetriever):
                     "a text_embedder"
                 )
             text = query.as_text() if isinstance(query, Query) else query
-            embedding = (yield "text_embedder", {"text": text})["embedding"]
+            embedding = (yield from self._ask("text_embedder", text=text))["embedding"]
         asked = {"query_embedding": embedding, "filters": filters}
         enough = False
         while not enough:
-            answer = yield "embedding_retriever", asked | {"top_k": search.wanted}
-            enough = search.take(self._ranking(answer))
+            asking = self._ask("embedding_retriever", **asked, top_k=search.wanted)
+            enough = search.take(self._ranking((yield from asking)))
 
-    def _run(self, name: str, inputs: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, name: str, **inputs: Any) -> Plan[dict[str, Any]]:
         part = self._components[name]
-        with _naming(name, part):
-            result: dict[str, Any] = part.run(**inputs)
-        return result
-
-    async def _run_async(self, name: str, inputs: dict[str, Any]) -> dict[str, Any]:
-        part = self._components[name]
-        if not hasattr(part, "run_async"):
-            return await asyncio.to_thread(self._run, name, inputs)
-        with _naming(name, part):
-            result: dict[str, Any] = await part.run_async(**inputs)
-        return result
+        with naming(f"the {name}", part):
+            answer: dict[str, Any] = yield Call(part, "run", (), inputs)
+        return answer
 
 
-def _next(plan: _Plan, answer: dict[str, Any] | None = None) -> _Part | None:
-    """Return what a plan wants next, ``None`` at its end."""
-    try:
-        return next(plan) if answer is None else plan.send(answer)
-    except StopIteration:
-        return None
+def _alone(call: Call) -> Plan[Any]:
+    return (yield call)
 
 
 def _check_component(name: str, value: object, takes: str) -> None:
@@ -338,16 +290,6 @@ def _check_component(name: str, value: object, takes: str) -> None:
     if not callable(run) or takes not in inspect.signature(run).parameters:
         got = type(value).__name__
         raise TypeError(f"{name} must be a component whose run takes {takes}, got {got}")
-
-
-@contextmanager
-def _naming(name: str, part: object) -> Iterator[None]:
-    """Name the component that fails."""
-    try:
-        yield
-    except Exception as error:
-        why = f"{type(error).__name__}: {error}"
-        raise RuntimeError(f"the {name}, {type(part).__name__}, failed: {why}") from error
 
 
 def _call(parts: Iterable[Any], method: str) -> None:

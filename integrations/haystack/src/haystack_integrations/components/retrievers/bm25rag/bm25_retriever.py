@@ -123,7 +123,7 @@ class BM25Retriever(ScoringRetriever):
             How many of each group's best documents to return at most; ``None`` for the
             retriever's setting.
         decay
-            What lowers scores: the arguments of ``bm25rag.Decay``, as in ``{"path": "date",
+            What lowers scores: the arguments of ``bm25rag.Decay``, as in ``{"path": "meta.date",
             "half_life": "30d"}``, or of ``bm25rag.Prior``; ``None`` for the retriever's setting.
 
         Returns
@@ -150,10 +150,10 @@ class BM25Retriever(ScoringRetriever):
             expand=expand,
             group=group,
             per_group=per_group,
+            offset=offset,
             decay=decay,
         )
-        read = self._read(query)
-        return {"documents": self.document_store.bm25_retrieval(read, **asked, offset=offset)}
+        return {"documents": self.document_store.bm25_retrieval(query, **asked)}
 
     def run_batch(
         self,
@@ -162,35 +162,17 @@ class BM25Retriever(ScoringRetriever):
         top_k: int | None = None,
         scale_score: bool | None = None,
         min_score: float | None = None,
-        correct: bool | None = None,
-        expand: bool | None = None,
-        offset: int = 0,
-        group: str | None = None,
-        per_group: int | None = None,
-        decay: dict[str, Any] | None = None,
+        **options: Any,
     ) -> dict[str, list[list[Document]]]:
         """Do what ``run`` does for each of many queries at once, on several threads.
 
-        Haystack's evaluators take the result as ``retrieved_documents``. For one list of what
-        any of the queries finds, use ``MultiQueryTextRetriever`` in a pipeline. An error says
-        which query is wrong.
+        The arguments are those of ``run``. Haystack's evaluators take the result as
+        ``retrieved_documents``. For one list of what any of the queries finds, use
+        ``MultiQueryTextRetriever`` in a pipeline. An error says which query is wrong.
         """
-        asked = self._settled(
-            filters,
-            top_k=top_k,
-            scale_score=scale_score,
-            min_score=min_score,
-            correct=correct,
-            expand=expand,
-            group=group,
-            per_group=per_group,
-            decay=decay,
-        )
-        store = self.document_store
-        read: Any = queries  # the store refuses what is no list
-        if isinstance(queries, list):
-            read = [self._read(query) for query in queries]
-        return {"documents": store.bm25_retrieval_batch(read, **asked, offset=offset)}
+        given = {"top_k": top_k, "scale_score": scale_score, "min_score": min_score, **options}
+        asked = self._settled(filters, **given)
+        return {"documents": self.document_store.bm25_retrieval_batch(queries, **asked)}
 
     run_async = reads(run)
-    run_batch_async = reads(run_batch)
+    run_batch_async = reads(run_batch)  # type: ignore[arg-type]  # mypy wants self without a name

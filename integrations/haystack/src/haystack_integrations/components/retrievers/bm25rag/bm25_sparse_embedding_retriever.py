@@ -6,12 +6,8 @@ from typing import Any
 
 from haystack import Document, component
 from haystack.dataclasses import SparseEmbedding
-from haystack.document_stores.types import FilterPolicy
 from haystack_integrations.components.retrievers.bm25rag.base import ScoringRetriever
-from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from haystack_integrations.document_stores.bm25rag.awaited import reads
-
-from bm25rag.adapters import DecayLike
 
 
 @component
@@ -36,23 +32,6 @@ class BM25SparseEmbeddingRetriever(ScoringRetriever):
     >>> found[0].content, found[0].score
     ('A cat sat.', 3.0)
     """
-
-    def __init__(
-        self,
-        document_store: BM25DocumentStore,
-        filters: dict[str, Any] | None = None,
-        top_k: int = 10,
-        scale_score: bool = False,
-        filter_policy: FilterPolicy | str = FilterPolicy.REPLACE,
-        min_score: float | None = None,
-        *,
-        group: str | None = None,
-        per_group: int = 1,
-        decay: DecayLike | None = None,
-    ) -> None:
-        # As in ``BM25Retriever``.
-        given = document_store, filters, top_k, scale_score, filter_policy, min_score
-        ScoringRetriever.__init__(self, *given, group=group, per_group=per_group, decay=decay)
 
     @component.output_types(documents=list[Document])
     def run(
@@ -86,12 +65,12 @@ class BM25SparseEmbeddingRetriever(ScoringRetriever):
             top_k=top_k,
             scale_score=scale_score,
             min_score=min_score,
+            offset=offset,
             group=group,
             per_group=per_group,
             decay=decay,
         )
         store = self.document_store
-        found = store.sparse_embedding_retrieval(query_sparse_embedding, **asked, offset=offset)
-        return {"documents": found}
+        return {"documents": store.sparse_embedding_retrieval(query_sparse_embedding, **asked)}
 
     run_async = reads(run)

@@ -112,25 +112,24 @@ class BM25SparseHybridRetriever(StoreRetriever):
         result
             ``documents``: new documents with their fused scores, best first.
         """
-        asking = self._read(query)
         asked = self._settled(
             filters,
             top_k=top_k,
             correct=correct,
             expand=expand,
+            offset=offset,
             group=group,
             per_group=per_group,
             decay=decay,
         )
         found = self.document_store.sparse_hybrid_retrieval(
-            asking,
+            query,
             query_sparse_embedding,
             **asked,
             top_k_per_retriever=self.top_k_per_retriever,
             method=self.method,
             weights=self.weights,
             rank_constant=self.rank_constant,
-            offset=offset,
         )
         return {"documents": found}
 

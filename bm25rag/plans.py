@@ -1,0 +1,231 @@
+"""Methods that ask other objects, of one body for those who call them and those who await them.
+
+A plan is a generator that yields calls, such as one of a vector store, and is sent their results;
+an error of a call is raised in it, too. ``run`` makes the calls. ``arun`` awaits the asynchronous
+twins of what is called, ``asearch``, ``async_search`` or ``search_async`` of ``search``, and calls
+what has none in a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
+from contextlib import contextmanager
+from functools import partial, update_wrapper
+from inspect import iscoroutinefunction
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar
+
+__all__ = ["Both", "Call", "Plan", "Thread", "arun", "awaited", "naming", "planned", "run", "work"]
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_Owner = TypeVar("_Owner")
+
+Thread: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Calls a function in another thread."""
+
+
+class Call(NamedTuple):
+    """A call of a method, or of its asynchronous twin.
+
+    Parameters
+    ----------
+    owner
+        The object.
+    method
+        The name of the synchronous method.
+    args, kwargs
+        The arguments.
+    """
+
+    owner: Any
+    method: str
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = {}  # noqa: RUF012 - never changed
+
+
+class Both(NamedTuple):
+    """Two plans, one after the other or side by side; the first that fails is raised.
+
+    Parameters
+    ----------
+    first, second
+        The plans.
+    """
+
+    first: Plan[Any]
+    second: Plan[Any]
+
+
+Plan: TypeAlias = Generator[Call | Both, Any, _T]
+"""What yields calls, and returns a result."""
+
+
+class _End(NamedTuple):
+    value: Any
+
+
+def work(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Call:
+    """Return the call of a function that has no asynchronous twin.
+
+    Parameters
+    ----------
+    function
+        The function.
+    *args, **kwargs
+        Its arguments.
+    """
+    return Call(partial(function, *args, **kwargs), "__call__")
+
+
+def planned(plan: Callable[_P, Plan[_T]]) -> Callable[_P, _T]:
+    """Make a synchronous method of a plan; as ``plan`` the method has what it was made of.
+
+    Parameters
+    ----------
+    plan
+        The function that returns the plan.
+    """
+
+    def method(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return run(plan(*args, **kwargs))
+
+    update_wrapper(method, plan)
+    method.plan = plan  # type: ignore[attr-defined]
+    # What ``help`` and editors show follows to the plan.
+    result = plan.__annotations__["return"].removeprefix("Plan[").removesuffix("]")
+    plan.__annotations__["return"] = result
+    return method
+
+
+def awaited(
+    method: Callable[Concatenate[_Owner, _P], _T],
+    thread_of: Callable[[_Owner], Thread],
+    name: str | None = None,
+) -> Callable[Concatenate[_Owner, _P], Coroutine[Any, Any, _T]]:
+    """Return the asynchronous twin of a method, which does what a subclass makes of the method.
+
+    Parameters
+    ----------
+    method
+        The method. If it is ``planned``, the calls of its plan are awaited.
+    thread_of
+        Returns the threads of the object in which the rest is done.
+    name
+        The name under which the object has the method; ``None`` for that of the function.
+    """
+    own = name or method.__name__
+
+    async def twin(self: _Owner, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        call, thread = getattr(self, own), thread_of(self)
+        if plan := getattr(call, "plan", None):
+            return await arun(plan(self, *args, **kwargs), thread)
+        result: _T = await thread(partial(call, *args, **kwargs))
+        return result
+
+    update_wrapper(twin, method)
+    twin.__doc__ = f"Run ``{own}`` in a thread, and await what it asks of others."
+    return twin
+
+
+def run(plan: Plan[_T]) -> _T:
+    """Make all calls, and return the result of the plan.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    """
+    go_on: Callable[[Any], Any] = plan.send
+    given: Any = None
+    try:
+        while True:
+            call = go_on(given)
+            try:
+                if isinstance(call, Both):
+                    given = [run(each) for each in call]
+                else:
+                    owner, method, args, kwargs = call
+                    given = getattr(owner, method)(*args, **kwargs)
+                go_on = plan.send
+            except BaseException as error:
+                go_on, given = plan.throw, error
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    finally:
+        del given  # it may be an error, whose traceback holds this frame
+
+
+async def arun(plan: Plan[_T], thread: Thread, *, light: bool = False) -> _T:
+    """Do what ``run`` does, awaiting the calls.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    thread
+        Calls what has no asynchronous twin.
+    light
+        Whether what the plan does between its calls takes microseconds, and is done on the event
+        loop; otherwise that is done in the thread, too.
+    """
+    go_on: Callable[[Any], Any] = plan.send
+    given: Any = None
+    try:
+        while True:
+            step = partial(_after, go_on, given)
+            # Who is cancelled does not wait for a thread that may be busy.
+            ends = isinstance(given, BaseException) and not isinstance(given, Exception)
+            call = step() if light or ends else await thread(step)
+            if isinstance(call, _End):
+                return call.value  # type: ignore[no-any-return]
+            try:
+                go_on, given = plan.send, await _take(call, thread, light)
+            except BaseException as error:
+                go_on, given = plan.throw, error
+    finally:
+        del given
+
+
+async def _take(call: Call | Both, thread: Thread, light: bool) -> Any:
+    if isinstance(call, Both):
+        import asyncio
+
+        runs = [arun(plan, thread, light=light) for plan in call]
+        answers = await asyncio.gather(*runs, return_exceptions=True)
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+        return answers
+    owner, name, args, kwargs = call
+    twins = (getattr(owner, one, None) for one in (f"a{name}", f"async_{name}", f"{name}_async"))
+    twin = next((one for one in twins if one is not None), None)
+    method = getattr(owner, name) if twin is None else twin
+    made = partial(method, *args, **kwargs)
+    # Asynchronous methods of LangChain's callback managers have the name of the synchronous ones.
+    awaits = twin is not None or iscoroutinefunction(method)
+    return await (made() if awaits else thread(made))
+
+
+def _after(go_on: Callable[[Any], Any], given: Any) -> Any:
+    try:
+        return go_on(given)
+    except StopIteration as end:  # which no future can hold
+        return _End(end.value)
+
+
+@contextmanager
+def naming(what: str, owner: object, kind: type[Exception] = RuntimeError) -> Iterator[None]:
+    """Raise an error that names what failed, and has the failure as its cause.
+
+    Parameters
+    ----------
+    what, owner
+        What it is called, and the object, whose class is named.
+    kind
+        The class of the error.
+    """
+    try:
+        yield
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        raise kind(f"{what}, {type(owner).__name__}, failed: {why}") from error
