@@ -145,8 +145,9 @@ def test_opening_and_searching_imports_no_more_than_it_needs(tmp_path: Path) -> 
     if backend.chosen() == "numpy":
         needed |= {"bm25rag.kernels.numpy_twin", "bm25rag.analysis.links"}
     assert loaded & {*LAZY_MODULES, "concurrent.futures", "filelock", "numpy.typing"} <= needed
-    # Of them 16 are kernels, or 17 with NumPy alone.
-    assert sum(name.startswith("bm25rag.") for name in loaded) <= 91
+    # Of them 16 are kernels, or 17 with NumPy alone, which also finds joined words by patterns.
+    most = 92 if backend.chosen() == "numpy" else 91
+    assert sum(name.startswith("bm25rag.") for name in loaded) <= most
 
 
 # Until it has told the test so, Ctrl-C ends the process; from then on it is raised wherever it is,
