@@ -339,6 +339,8 @@ class Analyzer:
         TypeError
             If ``text`` is not a string, or the tokenizer returns no list of strings.
         """
+        if type(text) is str and not text.isascii():
+            text = self.splitter.with_links(text)  # to fold one in Python takes long
         if self._auto and type(text) is str and text.isascii():
             folded = self.splitter.fold(text)
             if folded.isascii():  # a Turkish one need not be
@@ -371,7 +373,8 @@ class Analyzer:
                 terms += [self.query_terms(text) for text in some]
             else:
                 wanted = self._wanted_terms.of_each(*scanned)
-                backend.current().add_otherwise(some, wanted, self._wanted_terms.otherwise)
+                linked = [one if one.isascii() else self.splitter.with_links(one) for one in some]
+                backend.current().add_otherwise(linked, wanted, self._wanted_terms.otherwise)
                 pairs = zip(some, wanted, strict=True)
                 terms += [own or self.query_terms(text) for text, own in pairs]
         return terms

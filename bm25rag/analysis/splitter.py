@@ -184,7 +184,7 @@ class WordSplitter:
         return scripts.HYPHENS.sub("-", scripts.APOSTROPHES.sub("'", text))
 
     def _to_form(self, text: str, lowercase: bool) -> str:
-        if self._form is None or (self._form == "NFC" and scripts.is_surely_nfc(text)):
+        if self._form is None or (self._form == "NFC" and unicodedata.is_normalized("NFC", text)):
             return text
         text = unicodedata.normalize(self._form, text)
         if lowercase and self._form[2] == "K":  # it turns some symbols into capitals

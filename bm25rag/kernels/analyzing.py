@@ -370,20 +370,26 @@ def _wide_kind(
 ) -> cython.int:
     """Return what a character is that is not ASCII, as bits of ``_BYTES``.
 
-    ``_ABROAD`` for a letter of Latin, Greek or Cyrillic that does not become ASCII; 0 for a space,
-    dash, quotation mark or degree; ``_UNSURE`` for others.
+    ``_ABROAD`` for a letter of Latin, Greek or Cyrillic that does not become ASCII; 0 for a space
+    or most signs of punctuation and mathematics; ``_UNSURE`` for others.
     """
     first: cython.int = data[place]
     second: cython.int = data[place + 1]
     is_sign: cython.bint
     if first == 0xC3:
-        return _UNSURE if second == 0x97 or second == 0xB7 else _ABROAD
-    if first == 0xE2 and second == 0x80:
+        return 0 if second == 0x97 or second == 0xB7 else _ABROAD
+    if first == 0xE2 and second == 0x80:  # neither hyphens and joiners nor U+2019
         second = data[place + 2]
-        is_sign = second <= 0x8B or 0x93 <= second <= 0x95 or 0x9C <= second <= 0x9F
-        return 0 if is_sign or second == 0xAF else _UNSURE
-    if first == 0xC2:
-        return 0 if second in b"\xa0\xab\xb0\xbb" else _UNSURE
+        is_sign = second <= 0x8B or 0x92 <= second <= 0x98 or 0x9A <= second <= 0xA7
+        return 0 if is_sign or second >= 0xAF else _UNSURE
+    if first == 0xE2:  # currencies, arrows and operators
+        is_sign = second == 0x82 and data[place + 2] >= 0xA0
+        is_sign |= second == 0x86 and data[place + 2] >= 0x90
+        return 0 if is_sign or 0x87 <= second <= 0x8B else _UNSURE
+    if first == 0xC2:  # neither the soft hyphen nor what is a letter or a number
+        is_sign = second < 0xAA or 0xAB <= second <= 0xAC or 0xAE <= second <= 0xB1
+        is_sign |= second == 0xB4 or 0xB6 <= second <= 0xB8 or second == 0xBB or second == 0xBF
+        return 0 if is_sign else _UNSURE
     if first == 0xCE:
         return _ABROAD if second >= 0x91 and second != 0xA2 else _UNSURE
     if first == 0xCF:

@@ -207,3 +207,14 @@ def test_an_index_of_code_is_opened_as_it_was(tmp_path: Path) -> None:
         assert index.search(query)[0].spans
     with backends.use("numpy"):
         assert index.search("index")[0].spans
+
+
+def test_questions_know_every_sign_beside_joined_words_alike_in_both_backends() -> None:
+    """A sign ends a word, a letter or number is of it, and some are dropped or folded."""
+    signs = map(chr, [*range(0x80, 0x250), *range(0x370, 0x400), *range(0x1E00, 0x2C00)])
+    shapes = ("a{} 5 b", "5 {}a b", "e-{} m", "{}e-mail x", "type 2{} y", "{}type 2 z", "type {} 2")
+    texts = [shape.format(sign) for sign in signs for shape in shapes]
+    with backends.use("numpy"):
+        expected = [*map(Analyzer().query_terms, texts)]
+    assert [*map(Analyzer().query_terms, texts)] == expected
+    assert Analyzer().query_terms_of_each(texts) == expected
