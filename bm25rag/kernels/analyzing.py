@@ -237,8 +237,8 @@ def _otherwise_in(
     otherwise,
 ):
     """Return the terms of what is also one word in UTF-8; ``None`` if that is not known."""
-    joined = ()
-    paired = ()
+    joined: list = []
+    paired: list = []
     i: cython.Py_ssize_t
     found: cython.int
     is_link: cython.bint
@@ -269,9 +269,9 @@ def _otherwise_in(
         if found == 0:
             continue
         if is_link:
-            joined += _joined_terms(data, i, found, otherwise)
+            _extend(joined, _joined_terms(data, i, found, otherwise))
         else:
-            paired += _joined_terms(data, i, found, otherwise)
+            _extend(paired, _joined_terms(data, i, found, otherwise))
     return joined + paired
 
 
@@ -513,8 +513,8 @@ def analyze_text(text, known, unwanted, stemmer, analyze, runs, letters, otherwi
     """Return the terms of a text; see ``Backend.analyze_text``."""
     it: _Words = _words(text)
     analysis: _Analysis = _start(known, unwanted, stemmer, runs, letters)
-    joined = ()
-    paired = ()
+    joined: list = []
+    paired: list = []
     former: cython.Py_ssize_t = 0  # where the word before ends
     linked: cython.bint = False  # whether a link is before that
     found: cython.int
@@ -526,14 +526,14 @@ def analyze_text(text, known, unwanted, stemmer, analyze, runs, letters, otherwi
         if found == _SPACED:
             found = _pair_at(it.data, it.size, former)
             if found > 0:
-                paired += _joined_terms(it.data, former, found, otherwise)
+                _extend(paired, _joined_terms(it.data, former, found, otherwise))
             linked = False
         elif found and not linked:
             linked = True
             place = _first_link(it.data, former)
             found = _chain_at(it.data, it.size, place)
             if found > 0:
-                joined += _joined_terms(it.data, place, found, otherwise)
+                _extend(joined, _joined_terms(it.data, place, found, otherwise))
         else:
             linked = found == _LINKING
         former = it.stop
