@@ -128,7 +128,8 @@ def test_the_terms_of_the_steps_are_all_terms(text: str, question: bool) -> None
 
 PIECES = [
     "a-b-", "-", "ab.cd.", "\U0001f468\u200d\U0001f469\u200d", "\ud800-a", "x-\udfff", "1 a ",
-    "\xe9 1 a ", "AT&T&", "1.2.", "v1.2 ", "ab12", "e-mail ", "type 2 ", "e\u2010mail ", "\u0301-a", "\u6f22-a", "o'o'",
+    "\xe9 1 a ", "AT&T&", "1.2.", "v1.2 ", "ab12", "e-mail ", "type 2 ",
+    "e\u2010mail ", "\u0301-a", "\u6f22-a", "o'o'",
 ]  # fmt: skip
 
 
