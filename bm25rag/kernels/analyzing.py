@@ -66,13 +66,6 @@ def _kinds():
 _KINDS = cython.declare(cython.const[cython.uchar][::1], view(_kinds()))
 
 
-def _parts():
-    parts = np.zeros(256, np.uint8)
-    parts[[byte for byte in range(128) if chr(byte).isalnum()]] = 1
-    parts[128:] = 2
-    return parts
-
-
 def _bytes():
     kinds = np.zeros(256, np.uint8)
     kinds[[byte for byte in range(128) if chr(byte).isalpha()]] = 1
@@ -81,7 +74,9 @@ def _bytes():
     return kinds
 
 
-# Letters, digits, and what is not ASCII: what that is has two names.
+# Letters and digits, which are parts of words with links, and what is not ASCII, and may be: what
+# that is has two names.
+_PART = cython.declare(cython.int, 3)
 _UNSURE = cython.declare(cython.int, 4)
 _ABROAD = cython.declare(cython.int, 8)
 _BYTES = cython.declare(cython.const[cython.uchar][::1], view(_bytes()))
@@ -111,8 +106,6 @@ _STEMMER = cython.declare(cython.Py_ssize_t, 4)
 _STOPWORDS = cython.declare(cython.Py_ssize_t, 5)
 _LOWERCASE = cython.declare(cython.Py_ssize_t, 6)
 _KEEPS_ASCII = cython.declare(cython.Py_ssize_t, 7)
-# What a byte is to words with links: a part, what may be one, or neither.
-_PARTS = cython.declare(cython.const[cython.uchar][::1], view(_parts()))
 
 
 @cython.final
@@ -327,7 +320,7 @@ def _part_before(
     data: cython.pointer[cython.const[cython.uchar]], place: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
     """Return where letters and digits of ASCII begin that end before a place."""
-    while place > 0 and _PARTS[data[place - 1]] == 1:
+    while place > 0 and _BYTES[data[place - 1]] & _PART:
         place -= 1
     return place
 
@@ -470,7 +463,7 @@ def _chain_at(
     named: cython.bint = False
     width: cython.Py_ssize_t
     around: cython.int
-    if start == place or _PARTS[data[place + 1]] != 1:  # beside what is not ASCII
+    if start == place or not _BYTES[data[place + 1]] & _PART:  # beside what is not ASCII
         if start == place and _kind_before(data, place) != _UNSURE:
             return 0
         return -1 if _kind_at(data, size, place + 1) & (_UNSURE | 3) else 0
@@ -479,10 +472,10 @@ def _chain_at(
         if around and around != _ABROAD:
             return -1 if around == _UNSURE else 0
     while stop < size:
-        if _PARTS[data[stop]] == 1:
+        if _BYTES[data[stop]] & _PART:
             wide = wide or stop > begun
             named = named or _BYTES[data[stop]] == 1
-        elif _SEAMS[data[stop]] == _LINKING and stop + 1 < size and _PARTS[data[stop + 1]] == 1:
+        elif _SEAMS[data[stop]] == _LINKING and stop + 1 < size and _BYTES[data[stop + 1]] & _PART:
             points = points and data[stop] == _A_POINT
             if data[stop] == _A_POINT and _BYTES[data[stop - 1]] & _BYTES[data[stop + 1]] & 2:
                 return 0
@@ -574,7 +567,7 @@ def _first_link(
 ) -> cython.Py_ssize_t:
     """Return the first link of a chain, given the first between two words: "u.s" is one."""
     start: cython.Py_ssize_t = _part_before(data, place)
-    while start > 1 and _SEAMS[data[start - 1]] == _LINKING and _PARTS[data[start - 2]]:
+    while start > 1 and _SEAMS[data[start - 1]] == _LINKING and _BYTES[data[start - 2]]:
         place = start - 1
         start = _part_before(data, place)
     return place
@@ -893,13 +886,13 @@ def _link(source: cython.const[cython.uchar][::1], place: cython.Py_ssize_t) -> 
     before: cython.int
     behind: cython.int
     whole: cython.longlong = cython.cast(cython.longlong, place) << 8
-    if place < 1 or not _PARTS[source[place - 1]] or not _PARTS[source[last]]:
+    if place < 1 or not _BYTES[source[place - 1]] or not _BYTES[source[last]]:
         return -1
     if sign == _A_POINT:
         return -1 if 48 <= source[place - 1] <= 57 and 48 <= source[last] <= 57 else whole
-    while first > 0 and _PARTS[source[first - 1]] == 1 and place - first <= _LONGEST_JOINED:
+    while first > 0 and _BYTES[source[first - 1]] & _PART and place - first <= _LONGEST_JOINED:
         first -= 1
-    while _PARTS[source[last]] == 1 and last - 1 - first <= _LONGEST_JOINED:
+    while _BYTES[source[last]] & _PART and last - 1 - first <= _LONGEST_JOINED:
         last += 1
     if last - 1 - first > _LONGEST_JOINED:
         return -1
@@ -909,9 +902,9 @@ def _link(source: cython.const[cython.uchar][::1], place: cython.Py_ssize_t) -> 
         return whole
     if before == _A_LINE or before == 44 or behind == _A_LINE:
         return -1
-    if (before == 38 or 45 <= before <= 46) and first > 1 and _PARTS[source[first - 2]]:
+    if (before == 38 or 45 <= before <= 46) and first > 1 and _BYTES[source[first - 2]]:
         return whole if source[first - 2] >= 128 else -1
-    if (behind == 38 or 45 <= behind <= 46) and _PARTS[source[last + 1]]:
+    if (behind == 38 or 45 <= behind <= 46) and _BYTES[source[last + 1]]:
         return whole if source[last + 1] >= 128 else -1
     return whole | (place - first) << 4 | (last - 1 - place)
 
