@@ -11,8 +11,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, compress, islice
-from typing import Any, TypeAlias
+from itertools import compress, islice
+from typing import Any, cast
 
 from bm25rag.analysis.languages import CODE, LANGUAGES, Language, find_language, load_stopwords
 from bm25rag.analysis.settings import (
@@ -41,16 +41,8 @@ from bm25rag.common.checks import LARGEST_WEIGHT, check_flag, check_real, check_
 from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels import backend
-from bm25rag.kernels.boundary import LONGEST_WORD, Otherwise
+from bm25rag.kernels.boundary import LONGEST_WORD, Otherwise, WordRules, WordTerms
 
-_How: TypeAlias = tuple[
-    dict[str, tuple[str, ...]],
-    frozenset[str],
-    Callable[[], Callable[[str], str]] | None,
-    Callable[[list[str]], dict[str, tuple[str, ...]]],
-    int,
-    Callable[[str], str] | None,
-]
 # Words of queries whose terms are remembered, in some 12 MB. Four thousand passages have 33,000:
 # with room for 10,000 their analysis took a half longer.
 _MOST_WORDS = 1 << 16
@@ -653,7 +645,7 @@ class _WordTerms:
         self._whole = whole
         self._keeps_all = keeps_all or whole
         self._asks = question or keeps_all
-        self._known: dict[str, tuple[str, ...]] = {}
+        self._known: dict[str, WordTerms] = {}
 
     @lazy_property
     def _unwanted(self) -> frozenset[str]:
@@ -665,21 +657,21 @@ class _WordTerms:
 
     def of(self, words: list[str], text: str = "") -> list[str]:
         """Return the terms of words, one after another, and of what else is one in their text."""
-        terms = backend.current().analyze_words(words, *self._how, self.otherwise, text)
+        terms = backend.current().analyze_words(words, self._rules, self.otherwise, text)
         if len(self._known) > _MOST_WORDS:
             self._known.clear()
         return terms
 
     def of_each(self, words: list[str], tokens: UInt32, counts: UInt32) -> list[list[str]]:
         """Return the terms of texts; see ``Backend.analyze_texts``."""
-        terms = backend.current().analyze_texts(words, tokens, counts, *self._how)
+        terms = backend.current().analyze_texts(words, tokens, counts, self._rules)
         if len(self._known) > _MOST_WORDS:
             self._known.clear()
         return terms
 
     def of_text(self, text: str) -> list[str] | None:
         """Return the terms of an ASCII text, folded; ``None`` if the backend finds no words."""
-        terms = backend.current().analyze_text(text, *self._how, self.otherwise)
+        terms = backend.current().analyze_text(text, self._rules, self.otherwise)
         if len(self._known) > _MOST_WORDS:
             self._known.clear()
         return terms
@@ -711,7 +703,7 @@ class _WordTerms:
         of_single = compress(zip(tokens, stems, strict=True), is_of_single + [True] * rest)
         unwanted, splits = self._unwanted, self._analyzer.joins_words
         learnt = {
-            word: (stem,)
+            word: stem
             for word, (token, stem) in zip(single, of_single, strict=False)
             # Of runs without spaces questions have other pairs.
             if token not in unwanted and len(word) <= LONGEST_WORD and word < FIRST_LETTER
@@ -738,27 +730,26 @@ class _WordTerms:
         )
 
     @lazy_property
-    def _how(self) -> _How:
-        """What the kernels need beside words."""
+    def _rules(self) -> WordRules:
         analyzer = self._analyzer
         splits = analyzer.identifiers or analyzer.ngrams is not None  # plain words, too
         stemmer = None if splits else analyzer.word_stemmer
         runs = analyzer.splitter.usual_runs if self._question else 0
         # That stemmer changes more than Snowball does.
         letters = None if analyzer.stemmer == ARABIC_LIGHT else analyzer.splitter.fold_letters
-        return self._known, self._unwanted, stemmer, self._analyze, runs, letters
+        return WordRules(self._known, self._unwanted, stemmer, self._analyze, runs, letters)
 
-    def _analyze(self, words: list[str]) -> dict[str, tuple[str, ...]]:
+    def _analyze(self, words: list[str]) -> dict[str, WordTerms]:
         """Analyse distinct words; return the terms of each."""
         tokens, counts = self._analyzer.splitter.split_words(words, self._question)
         stems, unwanted = self._analyzer.stems(tokens), self._unwanted
-        terms: list[tuple[str, ...]] = [
-            () if token in unwanted else (stem,) for token, stem in zip(tokens, stems, strict=True)
+        terms: list[WordTerms] = [
+            () if token in unwanted else stem for token, stem in zip(tokens, stems, strict=True)
         ]
         if counts:
             terms = _gathered(terms, [counts.get(index, 1) for index in range(len(words))])
             if self._whole:
-                terms = [("\0".join(own),) if own else () for own in terms]
+                terms = [one if isinstance(one, str) else "\0".join(one) or () for one in terms]
         found = dict(zip(words, terms, strict=True))
         if max(map(len, words), default=0) <= LONGEST_WORD:
             self._known.update(found)
@@ -776,11 +767,11 @@ def _places(words: Sequence[int], counts: Mapping[int, int]) -> Iterator[int]:
         more += count - 1
 
 
-def _gathered(terms: list[tuple[str, ...]], sizes: list[int]) -> list[tuple[str, ...]]:
+def _gathered(terms: Sequence[WordTerms], sizes: list[int]) -> list[WordTerms]:
     """Return the terms of words, each of which has those of so many tokens."""
-    gathered, start = [], 0
+    gathered, start = list[WordTerms](), 0
     for size in sizes:
-        own = terms[start : start + size]
-        gathered.append(own[0] if size == 1 else tuple(chain(*own)))
+        own = [one for one in terms[start : start + size] if one]
+        gathered.append(own[0] if len(own) == 1 else cast("tuple[str, ...]", tuple(own)))
         start += size
     return gathered

@@ -18,9 +18,11 @@ cdef class _Analysis:
     cdef int runs
     cdef object letters
     cdef object stemmer
+    cdef object analyze
     cdef object stem
     cdef list terms
     cdef list rest
+    cdef list left
 
 cdef Py_ssize_t mark_inside(
     const unsigned char[::1] source, unsigned char[::1] inside, Py_ssize_t size, bint possessives,

@@ -298,7 +298,7 @@ def _joined_terms(
             word = word.replace("-", "").replace("&", "").replace(".", "")
         terms = ()
         if word and word not in otherwise[_UNWANTED]:
-            terms = (otherwise[_STEMMER]()(word) or word,)
+            terms = otherwise[_STEMMER]()(word) or word
         known[text] = terms
     return terms
 
@@ -502,10 +502,10 @@ def _chain_at(
     return 0 if stop < size and data[stop] == _A_LINE else stop - start
 
 
-def analyze_text(text, known, unwanted, stemmer, analyze, runs, letters, otherwise):
+def analyze_text(text, rules, otherwise):
     """Return the terms of a text; see ``Backend.analyze_text``."""
     it: _Words = _words(text)
-    analysis: _Analysis = _start(known, unwanted, stemmer, runs, letters)
+    analysis: _Analysis = _start(rules)
     joined: list = []
     paired: list = []
     former: cython.Py_ssize_t = 0  # where the word before ends
@@ -535,10 +535,10 @@ def analyze_text(text, known, unwanted, stemmer, analyze, runs, letters, otherwi
         if terms is None:
             terms = _analyze_plain(analysis, word, _plain_kind(it.data, it.start, it.stop))
         _append(analysis, word, terms)
-    terms = _finish(analysis, analyze)
-    if terms and (joined or paired):
-        terms += joined + paired
-    return terms
+    found_terms: list = _finish(analysis)
+    if found_terms and (joined or paired):
+        found_terms += joined + paired
+    return found_terms
 
 
 @cython.cfunc
@@ -573,12 +573,12 @@ def _first_link(
     return place
 
 
-def analyze_words(words, known, unwanted, stemmer, analyze, runs, letters, otherwise=None, text=""):
+def analyze_words(words, rules, otherwise=None, text=""):
     """Return the terms of words; see ``Backend.analyze_words``."""
-    analysis: _Analysis = _start(known, unwanted, stemmer, runs, letters)
+    analysis: _Analysis = _start(rules)
     for word in words:
         _append(analysis, word, _terms_of(analysis, word))
-    terms = _finish(analysis, analyze)
+    terms: list = _finish(analysis)
     if terms and otherwise is not None:
         _add_otherwise(terms, text, otherwise)
     return terms
@@ -604,14 +604,14 @@ def _terms_of(analysis: _Analysis, word):
     return _analyze_plain(analysis, word, _plain_kind(data, 0, size))
 
 
-def analyze_texts(words, tokens, counts, known, unwanted, stemmer, analyze, runs, letters):
+def analyze_texts(words, tokens, counts, rules):
     """Return the terms of texts; see ``Backend.analyze_texts``."""
     in_tokens: cython.const[cython.uint][::1] = view(tokens)
     in_counts: cython.const[cython.uint][::1] = view(counts)
     place: cython.Py_ssize_t = 0
     text: cython.Py_ssize_t
     stop: cython.Py_ssize_t
-    found: list = _terms_of_each(words, _start(known, unwanted, stemmer, runs, letters), analyze)
+    found: list = _terms_of_each(words, _start(rules))
     texts: list = []
     own: list
     for text in range(in_counts.shape[0]):
@@ -625,41 +625,40 @@ def analyze_texts(words, tokens, counts, known, unwanted, stemmer, analyze, runs
 
 
 @cython.cfunc
-def _terms_of_each(words, analysis: _Analysis, analyze) -> list:
+def _terms_of_each(words, analysis: _Analysis) -> list:
     """Return the terms of each word."""
     found: list = []
     for word in words:
         terms = _terms_of(analysis, word)
         if terms is None:
-            analysis.rest.append(word)
-            terms = word
+            analysis.left.append(word)
         found.append(terms)
-    if not analysis.rest:
-        return found
-    analyzed: dict = analyze(analysis.rest)
-    return [analyzed[one] if isinstance(one, str) else one for one in found]
+    return _complete(analysis, found)
 
 
 @cython.final
 @cython.cclass
 class _Analysis:
-    """What becomes of words: ``terms``, and from the first that is left to Python on, ``rest``.
+    """What becomes of words: ``terms``, and from the first on that is left to Python ``rest``.
 
-    That holds the terms of a word, or a word that is left.
+    That holds the terms of each word, ``None`` for one that is in ``left``.
     """
 
 
 @cython.cfunc
-def _start(known, unwanted, stemmer, runs, letters) -> _Analysis:
+def _start(rules) -> _Analysis:
+    """Begin with no word, by ``WordRules``."""
     analysis: _Analysis = _Analysis()
-    analysis.known = known
-    analysis.unwanted = unwanted
-    analysis.stemmer = stemmer
-    analysis.runs = runs
-    analysis.letters = letters
+    analysis.known = rules[0]
+    analysis.unwanted = rules[1]
+    analysis.stemmer = rules[2]
+    analysis.analyze = rules[3]
+    analysis.runs = rules[4]
+    analysis.letters = rules[5]
     analysis.stem = None
     analysis.terms = []
     analysis.rest = []
+    analysis.left = []
     return analysis
 
 
@@ -699,7 +698,7 @@ def _analyze_plain(analysis: _Analysis, word, kind: cython.int):
         return None
     terms = _of_token(analysis, word, kind & _HAS_LETTERS)
     if kind == _MIXED and analysis.runs & _AS_WRITTEN:
-        terms += _asked_parts(analysis, word)
+        terms = _both(terms, _asked_parts(analysis, word))
     analysis.known[word] = terms
     return terms
 
@@ -714,24 +713,33 @@ def _asked_parts(analysis: _Analysis, word):
     if digits:
         if len(letters) < 2 or not letters.isalpha():
             return ()
-        return _of_token(analysis, letters) + _of_token(analysis, digits, False)
+        return _both(_of_token(analysis, letters), _of_token(analysis, digits, False))
     letters = word.lstrip("0123456789")
     if len(letters) < 2 or not letters.isalpha() or letters in ("st", "nd", "rd", "th"):
         return ()
     digits = word[: len(word) - len(letters)]
-    return _of_token(analysis, digits, False) + _of_token(analysis, letters)
+    return _both(_of_token(analysis, digits, False), _of_token(analysis, letters))
+
+
+@cython.cfunc
+def _both(first, second):
+    """Return the terms that two words have: one is a ``str``, others are in a tuple."""
+    terms: list = []
+    _extend(terms, first)
+    _extend(terms, second)
+    return terms[0] if len(terms) == 1 else tuple(terms)
 
 
 @cython.cfunc
 def _of_token(analysis: _Analysis, token, stems: cython.bint = True):
-    """Return the term of a token, of which no stemmer changes those of digits."""
+    """Return the term of a token, ``()`` if it has none; no stemmer changes those of digits."""
     if token in analysis.unwanted:
         return ()
     if not stems:
-        return (token,)
+        return token
     if analysis.stem is None:
         analysis.stem = analysis.stemmer()
-    return (analysis.stem(token) or token,)
+    return analysis.stem(token) or token
 
 
 @cython.cfunc
@@ -766,7 +774,7 @@ def _analyze_run(analysis: _Analysis, word):
         return None
     if size == 1 or not analysis.runs & _SINGLES or not "\u4e00" <= first <= "\u9fff":
         return _analyze_plain(analysis, word, _HAS_LETTERS)
-    terms = _of_token(analysis, word) + _of_token(analysis, first)
+    terms = _both(_of_token(analysis, word), _of_token(analysis, first))
     analysis.known[word] = terms
     return terms
 
@@ -787,29 +795,41 @@ def _kind_of(point: cython.uint) -> cython.int:
 @cython.cfunc
 def _append(analysis: _Analysis, word, terms):
     if terms is None:
-        analysis.rest.append(word)
-    elif analysis.rest:
-        analysis.rest.append(terms)
-    else:
+        analysis.left.append(word)
+    elif not analysis.left:
         _extend(analysis.terms, terms)
+        return
+    analysis.rest.append(terms)
 
 
 @cython.cfunc
 @cython.inline
-def _extend(all_terms: list, terms: tuple):
-    for term in terms:
+def _extend(all_terms: list, terms):
+    """Add the terms of a word: one is a ``str``, others are in a tuple."""
+    several: tuple
+    if type(terms) is not tuple:
+        all_terms.append(terms)
+        return
+    several = terms
+    for term in several:
         all_terms.append(term)
 
 
 @cython.cfunc
-def _finish(analysis: _Analysis, analyze):
-    if analysis.rest:
-        found: dict = analyze(
-            list(dict.fromkeys([word for word in analysis.rest if isinstance(word, str)]))
-        )
-        for word in analysis.rest:
-            _extend(analysis.terms, found[word] if isinstance(word, str) else word)
+def _finish(analysis: _Analysis) -> list:
+    for terms in _complete(analysis, analysis.rest):
+        _extend(analysis.terms, terms)
     return analysis.terms
+
+
+@cython.cfunc
+def _complete(analysis: _Analysis, found: list) -> list:
+    """Return the terms of words, with those of words that were left to Python."""
+    if not analysis.left:
+        return found
+    analyzed: dict = analysis.analyze(list(dict.fromkeys(analysis.left)))
+    left = iter(analysis.left)
+    return [analyzed[next(left)] if terms is None else terms for terms in found]
 
 
 @cython.cfunc

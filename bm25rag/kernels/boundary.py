@@ -23,7 +23,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -58,8 +58,45 @@ LONGEST_WORD = 100
 # The most characters of two parts, as in "e-mail", that are also one word; and of a word and a
 # number, as in "type 2", that are also asked as one.
 LONGEST_JOINED, LONGEST_PAIR = 8, 10
-# What ``analyze_words`` need not leave to Python; see there.
+# What need not be left to Python; see ``WordRules``.
 PAIRS, SINGLES, CLUSTERS, AS_WRITTEN = 1, 2, 4, 8
+
+
+# The terms of a word: one is a ``str``, so that most need no tuple; others are in one.
+WordTerms: TypeAlias = "str | tuple[str, ...]"
+
+
+class WordRules(NamedTuple):
+    """What becomes of words.
+
+    Parameters
+    ----------
+    known
+        The terms of words; takes those of new ones of at most ``LONGEST_WORD`` letters and
+        digits, all of ASCII, and of numbers with points. Threads may share it, and forget words.
+    unwanted
+        Which of those have no term.
+    stemmer
+        Returns what this thread finds the stem of a word with, if it has any: the term of each of
+        the others; ``None``: all words are left to ``analyze``.
+    analyze
+        Returns the terms of all other new words.
+    runs
+        What of scripts without spaces need not be left to it, a sum: ``PAIRS`` of characters of
+        Chinese, Japanese and Korean, and one; with the first of Han as a term (``SINGLES``);
+        ``CLUSTERS`` of Thai. And ``AS_WRITTEN``, if words of letters and digits are also asked
+        in two.
+    letters
+        Returns the token of a word of other letters that are not all ASCII; ``None``: such words
+        are left to ``analyze``.
+    """
+
+    known: dict[str, WordTerms]
+    unwanted: frozenset[str]
+    stemmer: Callable[[], Callable[[str], str]] | None
+    analyze: Callable[[list[str]], dict[str, WordTerms]]
+    runs: int = 0
+    letters: Callable[[str], str] | None = None
 
 
 class Otherwise(NamedTuple):
@@ -76,7 +113,7 @@ class Otherwise(NamedTuple):
     unwanted
         Which words have no term.
     stemmer
-        As for ``analyze_words``.
+        As in ``WordRules``.
     stopwords
         Words to which no number is joined.
     lowercase
@@ -88,7 +125,7 @@ class Otherwise(NamedTuple):
 
     find: Callable[[str], list[str]]
     analyze: Callable[[list[str]], list[str]]
-    known: dict[str, tuple[str, ...]]
+    known: dict[str, WordTerms]
     unwanted: frozenset[str]
     stemmer: Callable[[], Callable[[str], str]]
     stopwords: frozenset[str]
@@ -332,12 +369,7 @@ class Backend(ABC):
     def analyze_text(
         self,
         text: str,
-        known: dict[str, tuple[str, ...]],
-        unwanted: frozenset[str],
-        stemmer: Callable[[], Callable[[str], str]] | None,
-        analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
-        runs: int = 0,
-        letters: Callable[[str], str] | None = None,
+        rules: WordRules,
         otherwise: Otherwise | None = None,
     ) -> list[str] | None:
         """Return the terms of a text in ASCII: of the words that ``find_ascii_words`` finds.
@@ -346,8 +378,8 @@ class Backend(ABC):
         ----------
         text
             The text.
-        known, unwanted, stemmer, analyze, runs, letters
-            As for ``analyze_words``.
+        rules
+            What becomes of its words.
         otherwise
             How the terms of what is also one word are found, which come last, if there are other
             terms; ``None``: they are not looked for.
@@ -362,12 +394,7 @@ class Backend(ABC):
     def analyze_words(
         self,
         words: list[str],
-        known: dict[str, tuple[str, ...]],
-        unwanted: frozenset[str],
-        stemmer: Callable[[], Callable[[str], str]] | None,
-        analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
-        runs: int = 0,
-        letters: Callable[[str], str] | None = None,
+        rules: WordRules,
         otherwise: Otherwise | None = None,
         text: str = "",
     ) -> list[str]:
@@ -377,32 +404,18 @@ class Backend(ABC):
         ----------
         words
             The words.
-        known
-            The terms of words; takes those of new ones of at most ``LONGEST_WORD`` letters and
-            digits, all of ASCII, and of numbers with points. Threads may share it, and forget
-            words.
-        unwanted
-            Which of those have no term.
-        stemmer
-            Returns what this thread finds the stem of a word with, if it has any: the term of
-            each of the others; ``None``: all words are left to ``analyze``.
-        analyze
-            Returns the terms of all other new words.
-        runs
-            What of scripts without spaces need not be left to it, a sum: ``PAIRS`` of characters
-            of Chinese, Japanese and Korean, and one; with the first of Han as a term
-            (``SINGLES``); ``CLUSTERS`` of Thai.
-        letters
-            Returns the token of a word of other letters that are not all ASCII; ``None``: such
-            words are left to ``analyze``.
+        rules
+            What becomes of them.
         otherwise
             As for ``analyze_text``.
         text
             The text that the words are of, for ``otherwise``.
         """
+        known = rules.known
         found = {word: terms for word in words if (terms := known.get(word)) is not None}
-        found |= analyze([word for word in dict.fromkeys(words) if word not in found])
-        all_terms = list(chain.from_iterable(map(found.__getitem__, words)))
+        found |= rules.analyze([word for word in dict.fromkeys(words) if word not in found])
+        each = map(found.__getitem__, words)
+        all_terms = [*chain.from_iterable((one,) if isinstance(one, str) else one for one in each)]
         self.add_otherwise([text], [all_terms], otherwise)
         return all_terms
 
@@ -430,12 +443,7 @@ class Backend(ABC):
         words: list[str],
         tokens: UInt32,
         counts: UInt32,
-        known: dict[str, tuple[str, ...]],
-        unwanted: frozenset[str],
-        stemmer: Callable[[], Callable[[str], str]] | None,
-        analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
-        runs: int = 0,
-        letters: Callable[[str], str] | None = None,
+        rules: WordRules,
     ) -> list[list[str]]:
         """Return the terms of each of some texts.
 
@@ -445,15 +453,14 @@ class Backend(ABC):
             The distinct words of all.
         tokens, counts
             The words of the texts by their numbers, and how many each text has; see ``Scanned``.
-        known, unwanted, stemmer, analyze, runs, letters
-            As for ``analyze_words``.
+        rules
+            What becomes of words.
         """
         check_array("tokens", tokens, np.uint32)
         check_array("counts", counts, np.uint32)
         require(least_and_most(tokens, -1)[1] < len(words), "a token is no word")
         require(int(counts.sum(dtype=np.int64)) == len(tokens), "counts are not of the tokens")
-        how = known, unwanted, stemmer, analyze, runs, letters
-        return self._analyze_texts(words, tokens, counts, *how)
+        return self._analyze_texts(words, tokens, counts, rules)
 
     def number_terms(
         self, queries: Sequence[Collection[str]], numbers: TermNumbers
@@ -602,18 +609,12 @@ class Backend(ABC):
         words: list[str],
         tokens: UInt32,
         counts: UInt32,
-        known: dict[str, tuple[str, ...]],
-        unwanted: frozenset[str],
-        stemmer: Callable[[], Callable[[str], str]] | None,
-        analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
-        runs: int = 0,
-        letters: Callable[[str], str] | None = None,
+        rules: WordRules,
     ) -> list[list[str]]:
-        how = known, unwanted, stemmer, analyze, runs, letters
         numbers, ends = tokens.tolist(), np.cumsum(counts, dtype=np.int64).tolist()
         spans = zip([0, *ends], ends, strict=False)
         return [
-            self.analyze_words([words[number] for number in numbers[start:end]], *how)
+            self.analyze_words([words[number] for number in numbers[start:end]], rules)
             for start, end in spans
         ]
 

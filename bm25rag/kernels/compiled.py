@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bm25rag.common.arrays import Float64, Int64, UInt8, UInt16, UInt32, UInt64, Unsigned
-from bm25rag.kernels.boundary import Backend, Otherwise
+from bm25rag.kernels.boundary import Backend, Otherwise, WordRules
 from bm25rag.kernels.checks import require
 from bm25rag.kernels.loading import WRITING, find, load
 from bm25rag.kernels.records import (
@@ -102,38 +102,24 @@ class CompiledBackend(Backend):
     def analyze_text(
         self,
         text: str,
-        known: dict[str, tuple[str, ...]],
-        unwanted: frozenset[str],
-        stemmer: Callable[[], Callable[[str], str]] | None,
-        analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
-        runs: int = 0,
-        letters: Callable[[str], str] | None = None,
+        rules: WordRules,
         otherwise: Otherwise | None = None,
     ) -> list[str] | None:
         """Return the terms of a text in ASCII; see ``Backend``."""
         if not text.isascii():
             require(False, "the text is not ASCII")
-        terms: list[str] = analyzing.analyze_text(
-            text, known, unwanted, stemmer, analyze, runs, letters, otherwise
-        )
+        terms: list[str] = analyzing.analyze_text(text, rules, otherwise)
         return terms
 
     def analyze_words(
         self,
         words: list[str],
-        known: dict[str, tuple[str, ...]],
-        unwanted: frozenset[str],
-        stemmer: Callable[[], Callable[[str], str]] | None,
-        analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
-        runs: int = 0,
-        letters: Callable[[str], str] | None = None,
+        rules: WordRules,
         otherwise: Otherwise | None = None,
         text: str = "",
     ) -> list[str]:
         """Return the terms of words, one after another; see ``Backend``."""
-        terms: list[str] = analyzing.analyze_words(
-            words, known, unwanted, stemmer, analyze, runs, letters, otherwise, text
-        )
+        terms: list[str] = analyzing.analyze_words(words, rules, otherwise, text)
         return terms
 
     def add_otherwise(
@@ -149,15 +135,9 @@ class CompiledBackend(Backend):
         words: list[str],
         tokens: UInt32,
         counts: UInt32,
-        known: dict[str, tuple[str, ...]],
-        unwanted: frozenset[str],
-        stemmer: Callable[[], Callable[[str], str]] | None,
-        analyze: Callable[[list[str]], dict[str, tuple[str, ...]]],
-        runs: int = 0,
-        letters: Callable[[str], str] | None = None,
+        rules: WordRules,
     ) -> list[list[str]]:
-        how = known, unwanted, stemmer, analyze, runs, letters
-        terms: list[list[str]] = analyzing.analyze_texts(words, tokens, counts, *how)
+        terms: list[list[str]] = analyzing.analyze_texts(words, tokens, counts, rules)
         return terms
 
     def _number_terms(

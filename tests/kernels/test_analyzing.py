@@ -15,7 +15,7 @@ from bm25rag import Analyzer
 from bm25rag.analysis import PAPER, scripts
 from bm25rag.analysis.links import numbered_words
 from bm25rag.kernels import backend as backends
-from bm25rag.kernels.boundary import LONGEST_WORD
+from bm25rag.kernels.boundary import LONGEST_WORD, WordRules, WordTerms
 from support.environment import INTERPRETED
 
 ASCII = st.one_of(
@@ -99,20 +99,20 @@ def test_a_text_that_is_not_ascii_is_refused() -> None:
 
 def terms_of(
     text: str,
-    known: dict[str, tuple[str, ...]],
+    known: dict[str, WordTerms],
     stemmer: Callable[[], Callable[[str], str]] | None = lambda: str.upper,
     words: Sequence[str] = (),
 ) -> list[str] | None:
     """Return the terms of a text, or of words, of which Python's are in brackets."""
 
-    def analyze(some: list[str]) -> dict[str, tuple[str, ...]]:
+    def analyze(some: list[str]) -> dict[str, WordTerms]:
         assert len(set(some)) == len(some)
         return {word: (f"[{word}]", "!") for word in some}
 
-    how = known, frozenset({"the"}), stemmer, analyze
+    rules = WordRules(known, frozenset({"the"}), stemmer, analyze)
     if words:
-        return backends.current().analyze_words(list(words), *how)
-    return backends.current().analyze_text(text, *how)
+        return backends.current().analyze_words(list(words), rules)
+    return backends.current().analyze_text(text, rules)
 
 
 def test_plain_words_are_analysed_and_remembered_and_others_left_to_python() -> None:
@@ -129,14 +129,14 @@ def test_plain_words_are_analysed_and_remembered_and_others_left_to_python() -> 
         known = seen.copy()
         for _ in range(2):
             assert terms_of(text, known, words=words) == expected
-        plain = {"old": ("OLD",), "cat": ("CAT",), "3.5": ("3.5",), longest: (longest.upper(),)}
+        plain = {"old": "OLD", "cat": "CAT", "3.5": "3.5", longest: longest.upper()}
         assert known == seen | plain | {"the": ()}
 
 
 def test_without_a_stemmer_all_words_are_left_to_python() -> None:
     if find_words("") is None:
         pytest.skip("this backend finds no words")
-    known: dict[str, tuple[str, ...]] = {}
+    known: dict[str, WordTerms] = {}
     assert terms_of("the cat", known, None) == ["[the]", "!", "[cat]", "!"]
     assert known == {}
 
@@ -155,10 +155,10 @@ def test_an_error_of_the_stemmer_leaves_what_was_right() -> None:
             raise KeyboardInterrupt
         return word.upper()
 
-    known: dict[str, tuple[str, ...]] = {}
+    known: dict[str, WordTerms] = {}
     with pytest.raises(KeyboardInterrupt):
         terms_of("good bad new", known, lambda: stem)
-    assert known == {"good": ("GOOD",)}
+    assert known == {"good": "GOOD"}
 
 
 def test_threads_share_what_is_remembered_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
