@@ -88,7 +88,8 @@ def _grow(words: Words, more: cython.Py_ssize_t, size: cython.Py_ssize_t):
     while used[0] + more > room:
         room *= 2
     slots, entries = np.zeros(2 * room, np.uint64), np.empty((room, 4), np.uint64)
-    pool = np.empty(2 * needed if needed > len(known_pool) else len(known_pool), np.uint8)
+    # It grows beside the others, or all would be copied again when it alone is too small.
+    pool = np.empty(max(2 * needed, len(known_pool)), np.uint8)
     entries[: used[0]] = known_entries[: used[0]]
     pool[: used[1]] = known_pool[: used[1]]
     _rehash(words.slots, view(slots))
