@@ -246,6 +246,9 @@ def _otherwise_in(
             # Letters, between which most are, have that bit, and no digit has.
             if before < 128 and behind < 128 and before & behind & 64:
                 continue
+            # So letters of Latin and Cyrillic begin that do not become digits.
+            if behind == 0xC3 or behind == 0xD0 or behind == 0xD1:
+                continue
         found = _SEAMS[data[i]]
         if found == 0:
             continue

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 # The capacity of a snapshot's first term cache, and of its largest, which takes so many bytes.
 _FEWEST_TERMS, _MOST_TERMS, _MOST_BYTES = 1 << 12, 1 << 17, 1 << 26
+# So many terms of a batch have room without a look at how many of them are distinct.
+_MOST_ROOM = 1 << 15
 
 # How many hits have a field read together, when one of them is asked for it.
 _READ_TOGETHER = 16
@@ -157,7 +159,10 @@ class Snapshot:
             try:
                 return cache, number_terms(queries, cache)
             except TermCacheFullError:
-                cache = self._larger_cache(len(set(chain.from_iterable(queries))))
+                wanted = sum(map(len, queries))
+                if wanted > _MOST_ROOM:
+                    wanted = len(set(chain.from_iterable(queries)))
+                cache = self._larger_cache(wanted)
 
     def _larger_cache(self, wanted: int) -> TermCache:
         """Return a cache with room for so many more terms; keep it unless it takes much memory."""
