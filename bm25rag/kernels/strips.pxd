@@ -1,0 +1,32 @@
+from libc.math cimport nextafter
+
+from bm25rag.kernels.coarse cimport keep_allowed, prefetch, score_collected
+from bm25rag.kernels.collecting cimport collect, enter_block, first_at_least, has_room, sift
+from bm25rag.kernels.scratch cimport Plan, Query, Scratch, Segment, Strips, Terms, least_sum
+from bm25rag.kernels.selecting cimport drain, kth_lower_bound, lowest_bit, units_above
+
+cdef extern from * nogil:
+    """
+    /* Adds levels, times a multiplier and shifted, to bounds: a multiple of 8. Of a loop, compilers
+       make products of 32 bits, which takes four times as long. */
+    typedef unsigned char bm25rag_bytes __attribute__((vector_size(8), aligned(1)));
+    typedef unsigned short bm25rag_words __attribute__((vector_size(16), aligned(2)));
+    static inline void bm25rag_add_levels(
+            const unsigned char *levels, unsigned short multiplier, unsigned short shift,
+            short *bounds, Py_ssize_t count) {
+        bm25rag_words factor = multiplier - (bm25rag_words){0}, bits = shift - (bm25rag_words){0};
+        for (Py_ssize_t i = 0; i < count; i += 8) {
+            bm25rag_words units = __builtin_convertvector(
+                *(const bm25rag_bytes *)(levels + i), bm25rag_words) * factor >> bits;
+            *(bm25rag_words *)(bounds + i) += units;
+        }
+    }
+    """
+    void add_levels "bm25rag_add_levels" (
+        const unsigned char *levels, unsigned short multiplier, unsigned short shift,
+        short *bounds, Py_ssize_t count)
+
+cdef learn(Segment segment, Terms terms, const long long[::1] numbers, Py_ssize_t first,
+           Py_ssize_t last)
+cdef bint rank_by_strips(Segment segment, Strips strips, Plan plan, Query query, Query ordered,
+                         Scratch scratch) noexcept nogil
