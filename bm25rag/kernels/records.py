@@ -21,9 +21,11 @@ from bm25rag.common.arrays import (
 )
 from bm25rag.kernels.checks import check_array, check_rising, least_and_most, require
 
+# How many documents a strip has.
+STRIP = 32
 # A term has bounds of strips if it has a posting for so many strips, on average; all of them
 # together take at most so many bytes for each posting of the segment.
-_ROW = 8
+_ROW = 16
 _POSTING_BYTES = 1
 
 
@@ -92,7 +94,7 @@ class SegmentArrays:
 
 
 class StripBounds:
-    """Rows of levels: what the postings of frequent terms reach in strips of 64 documents.
+    """Rows of levels: what the postings of frequent terms reach in strips of 32 documents.
 
     A term has a row from the time on when the kernels make it of the first postings on that are
     its own. Rows stand for all searches of the same postings.
@@ -116,7 +118,7 @@ class StripBounds:
         require(size >= 1 and 1 <= block_size <= 1 << 16, "wrong numbers of documents")
         self.size, self.block_size, self.postings, self.cost = size, block_size, postings, cost
         # Strips of a block, and of all, in whole chunks of 64, which are looked at together.
-        self.in_block: int = -(-block_size // 4096) * 64
+        self.in_block: int = -(-block_size // (64 * STRIP)) * 64
         self.cells: int = -(-size // block_size) * self.in_block
         # A term with fewer postings than that has no row.
         self.least: int = max(1, self.cells // _ROW)

@@ -101,6 +101,7 @@ cdef class Scratch:
     cdef long long[::1] multipliers
     cdef long long[::1] shifts
     cdef Py_ssize_t rests
+    cdef Py_ssize_t failures
 
 # What a posting adds to a score: a product of float32, times a count in float64.
 cdef inline double part(float weight, float idf, double count) noexcept nogil:

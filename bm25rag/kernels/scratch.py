@@ -105,7 +105,8 @@ class Scratch:
     collected.
 
     ``bounds`` are what a query's terms can add in each strip, ``multipliers`` and ``shifts`` what
-    makes units of their levels. ``rests`` is how many queries are not searched by strips, since one was in vain.
+    makes units of their levels. ``rests`` is how many queries are not searched by strips, since as many
+    ``failures`` came before.
     """
 
 
@@ -292,7 +293,7 @@ def _allot_bounds(segment: Segment, scratch: Scratch) -> cython.void:
     cells: cython.Py_ssize_t = 0 if segment.strips is None else segment.strips.cells
     scratch.bounds = empty(cells, np.int16)
     scratch.strip_maxima, scratch.strip_spare = _cut(np.float64, (cells // 8, cells // 8))
-    scratch.rests = 0
+    scratch.rests = scratch.failures = 0
 
 
 @cython.cfunc

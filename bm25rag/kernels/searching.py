@@ -47,8 +47,8 @@ if not cython.compiled:
     from bm25rag.kernels.strips import learn, rank_by_strips
 
 _INFINITY = cython.declare(cython.double, float("inf"))
-# After a search by strips in vain, so many queries go without.
-_RESTS = cython.declare(cython.Py_ssize_t, 32)
+# After several searches by strips in vain, at most so many queries go without.
+_RESTS = cython.declare(cython.Py_ssize_t, 63)
 _CRC = crc_table()
 _ALL = cython.declare(cython.uint, 0xFFFFFFFF)
 
@@ -318,9 +318,11 @@ def _answer(
             scratch.rests -= 1
         elif rank_by_strips(segment, strips, plan, query, ordered, scratch):
             keep_best(scratch, plan.k)
+            scratch.failures = 0
             return
         else:
-            scratch.rests = _RESTS
+            scratch.rests = scratch.failures
+            scratch.failures = min(2 * scratch.failures + 1, _RESTS)
             start(scratch, floor)
     if query.coarse and not rank_coarsely(segment, plan, query, ordered, scratch):
         query.coarse = False

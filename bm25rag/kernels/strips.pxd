@@ -5,6 +5,11 @@ from bm25rag.kernels.collecting cimport collect, enter_block, first_at_least, ha
 from bm25rag.kernels.scratch cimport Plan, Query, Scratch, Segment, Strips, Terms, least_sum
 from bm25rag.kernels.selecting cimport drain, kth_lower_bound, lowest_bit, units_above
 
+# How many documents a strip has.
+cdef enum:
+    WIDTH = 32
+    SHIFT = 5
+
 cdef extern from * nogil:
     """
     /* Adds levels, times a multiplier and shifted, to bounds: a multiple of 8. Of a loop, compilers

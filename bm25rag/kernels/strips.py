@@ -1,6 +1,6 @@
 """Search by coarse sums of those strips alone that can hold the best documents.
 
-A strip is 64 documents that follow each other. Of each frequent term, a row has the largest weight
+A strip is 32 documents that follow each other. Of each frequent term, a row has the largest weight
 in every strip, in 8 bits, rounded up (block-max pruning: Mallia, Suel and Tonellotto, "Faster
 Learned Sparse Retrieval with Block-Max Pruning", 2024). Rows that are added up say what a document
 of a strip can reach at most. The k strips of the highest bounds are walked at first: what is found
@@ -18,6 +18,7 @@ from __future__ import annotations
 import cython
 
 if not cython.compiled:
+    WIDTH, SHIFT = 32, 5
     from math import nextafter
 
     from bm25rag.kernels.coarse import keep_allowed, score_collected
@@ -34,8 +35,10 @@ _ABOVE = cython.declare(cython.double, 1.0 + 1e-6)
 _LEARNED = cython.declare(cython.Py_ssize_t, 4)
 # Bounds are added up for so many blocks at once, which the first-level cache holds.
 _GROUP = cython.declare(cython.Py_ssize_t, 8)
-# Where a term's postings of a strip begin is guessed, and looked for from so many before on.
-_BEFORE = cython.declare(cython.Py_ssize_t, 16)
+# Where a term's postings of a strip begin is guessed, as if they were evenly spread, and looked for
+# among so many before and after that at first. They are fetched for so many strips before.
+_NEAR = cython.declare(cython.Py_ssize_t, 16)
+_FETCHED = cython.declare(cython.Py_ssize_t, 16)
 _MOST = cython.declare(cython.double, 32767.0)
 _UNKNOWN = cython.declare(cython.int, -2)
 _NONE = cython.declare(cython.int, -1)
@@ -126,7 +129,7 @@ def _fill(
     largest: cython.uint = 0
     level: cython.uint
     while posting < stop:
-        strip = documents[posting] >> 6
+        strip = documents[posting] >> SHIFT
         level = _level(levels[codes[posting]])
         largest = largest if strip == current else 0
         largest = level if level > largest else largest
@@ -202,7 +205,7 @@ def _add_postings(
     before: cython.uint
     units: cython.uint
     while posting < stop:
-        strip = documents[posting] >> 6
+        strip = documents[posting] >> SHIFT
         units = (_level(levels[codes[posting]]) * multiplier) >> shift
         before = largest if strip == current else 0
         largest = units if units > before else before
@@ -308,15 +311,22 @@ def _above(bounds: cython.short[::1], first: cython.Py_ssize_t, least: cython.sh
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _count(
-    bounds: cython.short[::1], cells: cython.Py_ssize_t, least: cython.short
-) -> cython.Py_ssize_t:
-    """Return how many bounds are greater than ``least``."""
-    count: cython.Py_ssize_t = 0
-    i: cython.Py_ssize_t
-    for i in range(cells):
-        count += bounds[i] > least
-    return count
+def _are_few(
+    bounds: cython.short[::1],
+    cells: cython.Py_ssize_t,
+    least: cython.short,
+    most: cython.Py_ssize_t,
+) -> cython.bint:
+    """Whether at most so many bounds are greater than ``least``."""
+    first: cython.Py_ssize_t = 0
+    bits: cython.ulonglong
+    while first < cells and most >= 0:
+        bits = _above(bounds, first, least)
+        while bits:
+            most -= 1
+            bits &= bits - 1
+        first += 64
+    return most >= 0
 
 
 @cython.cfunc
@@ -338,7 +348,7 @@ def _take(
         bits = _above(scratch.bounds, first, least)
         while bits:
             place = first + lowest_bit(bits)
-            scratch.spare_numbers[taken] = (place - origin) * 64
+            scratch.spare_numbers[taken] = (place - origin) << SHIFT
             scratch.work[taken] = scratch.bounds[place]
             scratch.bounds[place] = 0
             taken += 1
@@ -349,31 +359,45 @@ def _take(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _guess(
-    segment: Segment, query: Query, scratch: Scratch, term: cython.Py_ssize_t,
-    document: cython.Py_ssize_t,
-) -> cython.Py_ssize_t:  # fmt: skip
-    """Return where a document's posting would be if a term's were evenly spread, or a bit before."""
-    start: cython.Py_ssize_t = query.starts[term, scratch.block]
-    postings: cython.Py_ssize_t = query.starts[term, scratch.block + 1] - start
-    return max(start, start + postings * document // scratch.in_block - _BEFORE)
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
 def _fetch(
     segment: Segment, query: Query, scratch: Scratch, term: cython.Py_ssize_t,
     taken: cython.Py_ssize_t,
 ) -> cython.void:  # fmt: skip
     """Have a term's postings in strips fetched while another's are walked."""
+    start: cython.Py_ssize_t = query.starts[term, scratch.block]
+    density: cython.double = query.starts[term, scratch.block + 1] - start
     i: cython.Py_ssize_t
     posting: cython.Py_ssize_t
+    density /= scratch.in_block
     if cython.compiled:
-        for i in range(min(taken, 16)):
-            posting = _guess(segment, query, scratch, term, scratch.spare_numbers[i])
+        for i in range(min(taken, _FETCHED)):
+            posting = start + cython.cast(cython.Py_ssize_t, scratch.spare_numbers[i] * density)
             prefetch(cython.address(segment.documents[posting]))  # noqa: F821 - of the .pxd
             prefetch(cython.address(segment.narrow[posting]))  # noqa: F821
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _find(
+    documents: cython.const[cython.ushort][::1],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    guess: cython.Py_ssize_t,
+    wanted: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Return where the first document >= ``wanted`` is in ``start`` to ``stop``, near a guess."""
+    step: cython.Py_ssize_t = _NEAR
+    posting: cython.Py_ssize_t = max(start, guess - step)
+    while posting > start and documents[posting] >= wanted:
+        step <<= 1
+        posting = max(start, posting - step)
+    if posting + 2 * _NEAR < stop and documents[posting + 2 * _NEAR] < wanted:
+        return first_at_least(documents, posting + 2 * _NEAR, stop, wanted)
+    while posting < stop and documents[posting] < wanted:
+        posting += 1
+    return posting
 
 
 @cython.cfunc
@@ -397,7 +421,7 @@ def _walk(
     stop: cython.Py_ssize_t = query.starts[term, scratch.block + 1]
     kept: cython.Py_ssize_t = 0
     strip: cython.Py_ssize_t
-    step: cython.Py_ssize_t
+    density: cython.double = stop - start
     posting: cython.Py_ssize_t
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
@@ -405,18 +429,15 @@ def _walk(
     most: cython.ulonglong
     reached: cython.short
     left: cython.longlong
+    density /= scratch.in_block
     for i in range(taken):
         strip = scratch.spare_numbers[i]
         left = scratch.work[i]
-        posting = _guess(segment, query, scratch, term, strip)
-        step = _BEFORE
-        while posting > start and documents[posting] >= strip:
-            posting = max(start, posting - step)
-            step <<= 1
-        posting = first_at_least(documents, posting, stop, strip)
-        if posting < stop and documents[posting] < strip + 64:
+        posting = start + cython.cast(cython.Py_ssize_t, strip * density)
+        posting = _find(documents, start, stop, posting, strip)
+        if posting < stop and documents[posting] < strip + WIDTH:
             most = 0
-            while posting < stop and documents[posting] < strip + 64:
+            while posting < stop and documents[posting] < strip + WIDTH:
                 level = levels[codes[posting]]
                 units[documents[posting]] += cython.cast(
                     cython.short, (level * multiplier) >> 32
@@ -427,14 +448,14 @@ def _walk(
                 _level(cython.cast(cython.uint, most)) * scratch.multipliers[term]
             ) >> scratch.shifts[term]
         reached = 0
-        for j in range(strip, strip + 64):
+        for j in range(strip, strip + WIDTH):
             reached = units[j] if units[j] > reached else reached
         scratch.spare_numbers[kept] = strip
         scratch.work[kept] = left
         if reached + left > least:
             kept += 1
         else:
-            for j in range(strip, strip + 64):
+            for j in range(strip, strip + WIDTH):
                 units[j] = 0
     return kept
 
@@ -456,7 +477,7 @@ def _collect(
     least: cython.double
     i: cython.Py_ssize_t
     for i in range(taken):
-        scratch.base = scratch.spare_numbers[i]
+        scratch.base = scratch.spare_numbers[i] & ~63  # two strips are drained together
         least = (least_sum(scratch.floor, query.shift) - slack) / unit
         waiting = drain(
             scratch.units, scratch.base, scratch.base + 64, least, unit,
@@ -499,7 +520,7 @@ def _look(
     term: cython.Py_ssize_t
     least: cython.double
     wanted: cython.short = cython.cast(cython.short, bound)
-    if _count(scratch.bounds, cells, wanted) * strips.cost > ordered.walked:
+    if not _are_few(scratch.bounds, cells, wanted, ordered.walked // max(strips.cost, 1)):
         return False
     for block in range(segment.blocks):
         least = (least_sum(scratch.floor, ordered.shift) - slack) / unit
