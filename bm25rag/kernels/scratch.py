@@ -50,7 +50,8 @@ class Segment:
     """A segment's postings, and f of every code; of the two arrays of codes one is empty.
 
     ``levels`` has f of every code as a share of the largest. ``spare`` is memory to work in that
-    no thread uses now, the first of ``spares``: each knows the ``next``. ``strips`` may be ``None``.
+    no thread uses now, the first of ``spares``: each knows the ``next``. ``strips``: ``None`` if
+    there are no bounds.
     """
 
 
@@ -80,8 +81,9 @@ class Query:
 
     ``rest[j]`` is what terms j and later can add together at most, if some may be looked up instead
     of walked: they come by bound descending then. ``rest[length]`` is always 0. ``positive``,
-    ``prune``, ``coarse``, ``by_strips`` and ``by_bound`` say how to look for the best; see ``planning``.
-    ``walked`` is how many postings the terms have, and ``rows`` are theirs of bounds, or negative.
+    ``prune``, ``coarse``, ``by_strips`` and ``by_bound`` say how to look for the best; see
+    ``planning``. ``walked`` is how many postings the terms have, ``rows`` are theirs of bounds, or
+    negative.
     """
 
 
@@ -105,8 +107,8 @@ class Scratch:
     collected.
 
     ``bounds`` are what a query's terms can add in each strip, ``multipliers`` and ``shifts`` what
-    makes units of their levels. ``rests`` is how many queries are not searched by strips, since as many
-    ``failures`` came before.
+    makes units of their levels. After some ``failures`` of that, one after another, ``rests`` is
+    for how many queries it is not tried.
     """
 
 

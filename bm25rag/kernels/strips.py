@@ -32,7 +32,7 @@ _UNITS = cython.declare(cython.double, 31000.0)
 _LEVELS = cython.declare(cython.double, 253.0)
 _ABOVE = cython.declare(cython.double, 1.0 + 1e-6)
 # Rows are made, in a call, of so many times fewer postings than all its terms have.
-_LEARNED = cython.declare(cython.Py_ssize_t, 4)
+_LEARNED = cython.declare(cython.Py_ssize_t, 8)
 # Bounds are added up for so many blocks at once, which the first-level cache holds.
 _GROUP = cython.declare(cython.Py_ssize_t, 8)
 # Where a term's postings of a strip begin is guessed, as if they were evenly spread, and looked for
@@ -217,9 +217,7 @@ def _add_postings(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _set_multiplier(
-    scratch: Scratch, term: cython.Py_ssize_t, units: cython.double
-) -> cython.void:
+def _set_multiplier(scratch: Scratch, term: cython.Py_ssize_t, units: cython.double) -> cython.void:
     """Say what makes units of a term's levels: a number of 8 bits, rounded up, and a shift."""
     shift: cython.longlong = 0
     while units < 128.0 and shift < 15:
@@ -295,16 +293,17 @@ def _add_up(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _above(bounds: cython.short[::1], first: cython.Py_ssize_t, least: cython.short) -> (
-    cython.ulonglong
-):
+def _above(
+    bounds: cython.short[::1], first: cython.Py_ssize_t, least: cython.short
+) -> cython.ulonglong:
     """Return which of 64 bounds are greater than ``least``, as bits."""
     bits: cython.ulonglong = 0
     i: cython.Py_ssize_t
     if cython.compiled:
-        return units_above(cython.address(bounds[first]), least)  # noqa: F821 - of the .pxd
-    for i in range(64):
-        bits |= (bounds[first + i] > least) << i
+        bits = units_above(cython.address(bounds[first]), least)  # noqa: F821 - of the .pxd
+    else:
+        for i in range(64):
+            bits |= (bounds[first + i] > least) << i
     return bits
 
 
@@ -369,7 +368,7 @@ def _fetch(
     i: cython.Py_ssize_t
     posting: cython.Py_ssize_t
     density /= scratch.in_block
-    if cython.compiled:
+    if cython.compiled and density > 0.0:
         for i in range(min(taken, _FETCHED)):
             posting = start + cython.cast(cython.Py_ssize_t, scratch.spare_numbers[i] * density)
             prefetch(cython.address(segment.documents[posting]))  # noqa: F821 - of the .pxd
@@ -416,7 +415,10 @@ def _walk(
     least: cython.double,
     taken: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Add a term's units in strips; return how many can still exceed ``least``; clear the others."""
+    """Add a term's units in strips; return how many can still exceed ``least``, clear the others.
+
+    The strips are in ``spare_numbers``; what they can still reach, beside their units, in ``work``.
+    """
     start: cython.Py_ssize_t = query.starts[term, scratch.block]
     stop: cython.Py_ssize_t = query.starts[term, scratch.block + 1]
     kept: cython.Py_ssize_t = 0
@@ -439,9 +441,7 @@ def _walk(
             most = 0
             while posting < stop and documents[posting] < strip + WIDTH:
                 level = levels[codes[posting]]
-                units[documents[posting]] += cython.cast(
-                    cython.short, (level * multiplier) >> 32
-                )
+                units[documents[posting]] += cython.cast(cython.short, (level * multiplier) >> 32)
                 most = level if level > most else most
                 posting += 1
             left -= (
