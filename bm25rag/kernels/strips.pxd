@@ -31,6 +31,25 @@ cdef extern from * nogil:
         const unsigned char *levels, unsigned short multiplier, unsigned short shift,
         short *bounds, Py_ssize_t count)
 
+cdef void _fill(
+    const unsigned short[::1] documents, const unsigned short[::1] codes,
+    const unsigned short[::1] levels, Py_ssize_t posting, Py_ssize_t stop, unsigned char[::1] row,
+    Py_ssize_t first) noexcept nogil
+cdef void _add_row(
+    const unsigned char[::1] row, Py_ssize_t first, Py_ssize_t following, unsigned int multiplier,
+    unsigned int shift, short[::1] bounds, Py_ssize_t start, Py_ssize_t count) noexcept nogil
+cdef void _add_postings(
+    const unsigned short[::1] documents, const unsigned short[::1] codes,
+    const unsigned short[::1] levels, Py_ssize_t posting, Py_ssize_t stop, unsigned int multiplier,
+    unsigned int shift, short[::1] bounds, Py_ssize_t first) noexcept nogil
+cdef unsigned long long _above(short[::1] bounds, Py_ssize_t first, short least) noexcept nogil
+cdef bint _are_few(short[::1] bounds, Py_ssize_t cells, short least,
+                   Py_ssize_t most) noexcept nogil
+cdef Py_ssize_t _walk(
+    const unsigned short[::1] documents, const unsigned short[::1] codes,
+    const unsigned short[::1] levels, short[::1] units, Query query, Scratch scratch,
+    Py_ssize_t term, unsigned long long multiplier, double least,
+    Py_ssize_t taken) noexcept nogil
 cdef learn(Segment segment, Terms terms, const long long[::1] numbers, Py_ssize_t first,
            Py_ssize_t last)
 cdef bint rank_by_strips(Segment segment, Strips strips, Plan plan, Query query, Query ordered,

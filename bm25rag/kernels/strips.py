@@ -403,7 +403,6 @@ def _find(
 @cython.nogil
 @cython.exceptval(check=False)
 def _walk(
-    segment: Segment,
     documents: cython.const[cython.ushort][::1],
     codes: cython.const[cython.ushort][::1],
     levels: cython.const[cython.ushort][::1],
@@ -535,7 +534,7 @@ def _look(
             if term + 1 < ordered.length:
                 _fetch(segment, ordered, scratch, term + 1, taken)
             taken = _walk(
-                segment, segment.documents, segment.narrow, segment.levels, scratch.units,
+                segment.documents, segment.narrow, segment.levels, scratch.units,
                 ordered, scratch, term,
                 cython.cast(
                     cython.ulonglong, ordered.idf[term] * ordered.counts[term] * scale
