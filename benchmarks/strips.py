@@ -26,7 +26,7 @@ from bm25rag.kernels import backend
 from bm25rag.kernels.records import SearchPlan, SegmentArrays, StripBounds, TermArrays
 from bm25rag.search import ranking
 from bm25rag.segments.doc_blocks import DOC_BLOCK
-from bm25rag.segments.postings import STRIP_COST
+from bm25rag.segments.postings import STRIP_COST, STRIPS_WORTH
 
 PAGE = Path(__file__).parents[1] / "docs" / "sparse-vectors.md"
 
@@ -78,7 +78,8 @@ def measure(count: int, correlated: bool, k: int, number: int = 100) -> list[str
     topics = Topics(count, correlated)
     postings = Postings(topics)
     arrays = postings.documents, postings.codes, postings.weights, count, DOC_BLOCK, postings.bounds
-    strips = StripBounds(count, DOC_BLOCK, len(postings.documents), STRIP_COST)
+    size = len(postings.documents)
+    strips = StripBounds(count, DOC_BLOCK, size, STRIP_COST, STRIPS_WORTH)
     hot = backend.current()
     settings = ranking.WINDOW, ranking.HEAVY, ranking.SPARSE, ranking.COARSE
     plan = SearchPlan(k, None, *settings, ranking.FILTERED_FIRST)

@@ -27,10 +27,8 @@ _INFINITY = cython.declare(cython.double, float("inf"))
 # no more terms than these.
 _DENSE = cython.declare(cython.Py_ssize_t, 12)
 _MOST_TERMS = cython.declare(cython.Py_ssize_t, 512)
-# Strips are for queries with so many times fewer postings of terms without bounds than all, and so
-# many times what k strips cost.
+# Strips are for queries with so many times fewer postings of terms without bounds than all.
 _BOUNDED = cython.declare(cython.Py_ssize_t, 8)
-_STRIPS = cython.declare(cython.Py_ssize_t, 8)
 _NONE = cython.declare(cython.longlong, -1)
 # From the least normal float32 on, what a part is off by is a share of it.
 _NORMAL = cython.declare(cython.double, 2.0**-126)
@@ -169,12 +167,12 @@ def choose_way(segment: Segment, plan: Plan, query: Query) -> cython.void:
         and walked * _DENSE >= segment.size
         and walked >= plan.k * query.length * plan.coarse
     )
-    # Most postings are of terms with bounds, and pay for walking k strips.
+    # Most postings are of terms with bounds.
     query.by_strips = (
         query.coarse
         and segment.strips is not None
         and _BOUNDED * (walked - bounded) <= walked
-        and plan.k * _STRIPS * segment.strips.cost <= walked
+        and plan.k * segment.strips.worth <= walked
     )
     query.prune = (
         query.positive

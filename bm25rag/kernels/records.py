@@ -107,16 +107,19 @@ class StripBounds:
         How many postings there are.
     cost
         How many postings are walked in the time in which a strip is looked at.
+    worth
+        For how many postings of a query, for each match wanted, bounds pay.
     """
 
     __slots__ = (
         *("block_size", "cells", "cost", "free", "in_block", "least", "levels", "postings"),
-        *("rows", "size"),
+        *("rows", "size", "worth"),
     )
 
-    def __init__(self, size: int, block_size: int, postings: int, cost: int) -> None:
+    def __init__(self, size: int, block_size: int, postings: int, cost: int, worth: int) -> None:
         require(size >= 1 and 1 <= block_size <= 1 << 16, "wrong numbers of documents")
-        self.size, self.block_size, self.postings, self.cost = size, block_size, postings, cost
+        self.size, self.block_size, self.postings = size, block_size, postings
+        self.cost, self.worth = cost, worth
         # Strips of a block, and of all, in whole chunks of 64, which are looked at together.
         self.in_block: int = -(-block_size // (64 * STRIP)) * 64
         self.cells: int = -(-size // block_size) * self.in_block

@@ -9,6 +9,7 @@ cdef class Strips:
     cdef Py_ssize_t cells
     cdef Py_ssize_t least
     cdef Py_ssize_t cost
+    cdef Py_ssize_t worth
 
 cdef class Segment:
     cdef const unsigned short[::1] documents

@@ -145,6 +145,7 @@ def _prepare_strips(bounds) -> Strips:
     prepared.cells = bounds.cells
     prepared.least = bounds.least
     prepared.cost = bounds.cost
+    prepared.worth = bounds.worth
     return prepared
 
 
@@ -247,7 +248,8 @@ def _allot(
     width
         Documents of a window, a multiple of 64.
     room
-        For matches that are collected, beside those of a window; terms are sorted there, too.
+        For matches that are collected, beside those of a window; terms are sorted there, too, and
+        strips of a block wait.
     longest
         Terms of a query.
     """
@@ -257,7 +259,8 @@ def _allot(
     scratch.room = room
     scratch.longest = longest
     # What is collected is cut down when there is no room for a window more.
-    cells: cython.Py_ssize_t = max(room + width, longest)
+    strips: cython.Py_ssize_t = 0 if segment.strips is None else segment.strips.in_block
+    cells: cython.Py_ssize_t = max(max(room + width, longest), strips)
     spare: cython.Py_ssize_t = max(cells, width // 8)
     _allot_sums(segment, scratch)
     scratch.waiting_sums, scratch.maxima, scratch.scores, scratch.spare = _cut(

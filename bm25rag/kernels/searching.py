@@ -247,7 +247,8 @@ def search(segment: Segment, terms: Terms, queries, floors, plan, matches):
     ordered: Query = scratch.ordered
     strips: Strips | None = segment.strips
     if strips is not None and not prepared.filtered_first:
-        learn(segment, terms, numbers, pointers[0], pointers[pointers.shape[0] - 1])
+        number = pointers.shape[0] - 1
+        learn(segment, terms, numbers, pointers[0], pointers[number], number * prepared.k)
     with cython.nogil:
         for number in range(pointers.shape[0] - 1):
             resolve(
@@ -286,7 +287,7 @@ def search_one(
         own_weights[i] = weights[i]
     strips: Strips | None = segment.strips
     if strips is not None and not prepared.filtered_first:
-        learn(segment, terms, scratch.terms, 0, length)
+        learn(segment, terms, scratch.terms, 0, length, prepared.k)
     with cython.nogil:
         resolve(segment, terms, scratch.terms, own_weights, 0, length, query, scratch)
         _answer(segment, strips, prepared, floor, query, ordered, scratch)

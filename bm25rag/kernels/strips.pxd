@@ -51,6 +51,6 @@ cdef Py_ssize_t _walk(
     Py_ssize_t term, unsigned long long multiplier, double least,
     Py_ssize_t taken) noexcept nogil
 cdef learn(Segment segment, Terms terms, const long long[::1] numbers, Py_ssize_t first,
-           Py_ssize_t last)
+           Py_ssize_t last, Py_ssize_t k)
 cdef bint rank_by_strips(Segment segment, Strips strips, Plan plan, Query query, Query ordered,
                          Scratch scratch) noexcept nogil

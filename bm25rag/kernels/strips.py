@@ -55,8 +55,9 @@ def learn(
     numbers: cython.const[cython.longlong][::1],
     first: cython.Py_ssize_t,
     last: cython.Py_ssize_t,
+    k: cython.Py_ssize_t,
 ):
-    """Have ``terms`` know the rows of those from ``first`` to before ``last``.
+    """Have ``terms`` know the rows of those from ``first`` to before ``last``, if these pay.
 
     Rows are made of some of the terms that have none, so that a search takes little longer.
     """
@@ -72,6 +73,8 @@ def learn(
         number = numbers[i]
         if number >= 0:
             total += terms.starts[number, segment.blocks] - terms.starts[number, 0]
+    if k * strips.worth > total:
+        return
     for i in range(first, last):
         number = numbers[i]
         if number < 0 or terms.rows[number] != _UNKNOWN:
@@ -566,7 +569,7 @@ def rank_by_strips(
     bound: cython.double
     _add_up(segment, strips, ordered, scratch, unit)
     bound = kth_lower_bound(
-        scratch.bounds, 0, segment.blocks * strips.in_block, plan.k,
+        scratch.bounds, 0, segment.blocks * strips.in_block, 2 * plan.k,
         scratch.strip_maxima, scratch.strip_spare, scratch.work,
     )  # fmt: skip
     bound = max(bound - 1.0, 0.0)

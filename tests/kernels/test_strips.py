@@ -28,6 +28,7 @@ CONSTANTS = {
     "bm25rag.segments.doc_blocks.DOC_BLOCK": 128,
     "bm25rag.segments.postings.STRIPS_FROM": 0,
     "bm25rag.segments.postings.STRIP_COST": 0,
+    "bm25rag.segments.postings.STRIPS_WORTH": 0,
     "bm25rag.kernels.records._ROW": 1000,
     "bm25rag.kernels.records._POSTING_BYTES": 1000,
 }
@@ -263,9 +264,9 @@ def test_vectors_with_negative_weights_and_texts_have_no_bounds() -> None:
 def test_bounds_that_do_not_fit_the_postings_are_refused() -> None:
     documents, codes = np.array([0, 1], np.uint16), np.zeros(2, np.uint16)
     arrays = documents, codes, np.ones(1, np.float32)
-    SegmentArrays(*arrays, 2, 65_536, None, StripBounds(2, 65_536, 2, 400))
+    SegmentArrays(*arrays, 2, 65_536, None, StripBounds(2, 65_536, 2, 400, 0))
     for size, block_size, postings in ((3, 65_536, 2), (2, 128, 2), (2, 65_536, 3)):
-        strips = StripBounds(size, block_size, postings, 400)
+        strips = StripBounds(size, block_size, postings, 400, 0)
         with pytest.raises(ValueError, match="strips of other postings"):
             SegmentArrays(*arrays, 2, 65_536, None, strips)
 

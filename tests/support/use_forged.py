@@ -40,6 +40,7 @@ SMALL = {
     "bm25rag.search.ranking.COARSE": 0,
     "bm25rag.segments.postings.STRIPS_FROM": 0,
     "bm25rag.segments.postings.STRIP_COST": 0,
+    "bm25rag.segments.postings.STRIPS_WORTH": 0,
     "bm25rag.kernels.records._ROW": 1000,
     "bm25rag.kernels.records._POSTING_BYTES": 1000,
 }
