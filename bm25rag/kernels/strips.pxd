@@ -14,8 +14,8 @@ cdef extern from * nogil:
     """
     /* Adds levels, times a multiplier and shifted, to bounds: a multiple of 8. Of a loop, compilers
        make products of 32 bits, which takes four times as long. */
-    typedef unsigned char bm25rag_bytes __attribute__((vector_size(8), aligned(1)));
-    typedef unsigned short bm25rag_words __attribute__((vector_size(16), aligned(2)));
+    typedef unsigned char bm25rag_bytes __attribute__((vector_size(8), aligned(1), may_alias));
+    typedef unsigned short bm25rag_words __attribute__((vector_size(16), aligned(2), may_alias));
     static inline void bm25rag_add_levels(
             const unsigned char *levels, unsigned short multiplier, unsigned short shift,
             short *bounds, Py_ssize_t count) {

@@ -129,7 +129,10 @@ class Postings:
         if self.bounds is None or self.bounds[0] <= 0 or size < STRIPS_FROM:
             return None
         block_size, postings = self.doc_blocks.size, len(self.documents)
-        return StripBounds(size, block_size, postings, STRIP_COST, STRIPS_WORTH)
+        try:
+            return StripBounds(size, block_size, postings, STRIP_COST, STRIPS_WORTH)
+        except MemoryError:  # where memory that is not used counts, too
+            return None
 
     def find(self, term: bytes) -> Int64:
         """Return where the postings of a term begin in each of s blocks, and where they end.

@@ -222,7 +222,7 @@ def test_strips_whose_rows_say_that_they_hold_nothing_are_not_looked_at() -> Non
     assert found(index, question, 3)[0] != right[0]
 
 
-def test_without_room_for_rows_all_postings_are_walked() -> None:
+def test_terms_without_room_for_rows_are_walked() -> None:
     vectors = draw(np.random.default_rng(6), any_float, _SIZE, 9)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bm25rag.kernels.records._POSTING_BYTES", 0)
@@ -269,6 +269,19 @@ def test_bounds_that_do_not_fit_the_postings_are_refused() -> None:
         strips = StripBounds(size, block_size, postings, 400, 0)
         with pytest.raises(ValueError, match="strips of other postings"):
             SegmentArrays(*arrays, 2, 65_536, None, strips)
+
+
+def test_without_memory_for_rows_all_postings_are_walked() -> None:
+    def fail(*sizes: int) -> StripBounds:
+        raise MemoryError
+
+    vectors = draw(np.random.default_rng(7), any_float, _SIZE, 9)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bm25rag.segments.postings.StripBounds", fail)
+        index = indexed(vectors)
+        question = {str(term): 1.0 for term in range(8)}
+        assert found(index, question, 3) == expected(vectors, question, 3, range(_SIZE))
+        assert bounds_of(index) == [None]
 
 
 def test_threads_that_make_rows_at_the_same_time_find_the_same() -> None:
