@@ -10,6 +10,7 @@ is right by construction; this is the whole list:
   from a file ("What is checked" in ``docs/format.md``): documents ascend for each term within
   a block and are below ``block_size`` and the number of documents; codes are below the length
   of the table; places ascend and lie within the postings.
+- Rows of strips are what a backend wrote there, of postings that had been checked.
 - Texts are UTF-8, perhaps with surrogates, because ``str.encode`` made them. The words of a
   scan and the table of words are what ``scan`` and ``add_words`` left there.
 - ``pack`` gets pieces as ``find_pieces`` left them.

@@ -12,3 +12,4 @@ cdef extern from * nogil:
 cdef bint rank_coarsely(Segment segment, Plan plan, Query query, Query ordered,
                         Scratch scratch) noexcept nogil
 cdef void score_collected(Segment segment, Query query, Scratch scratch) noexcept nogil
+cdef Py_ssize_t keep_allowed(Plan plan, Scratch scratch, Py_ssize_t waiting) noexcept nogil

@@ -170,7 +170,7 @@ def rank_coarsely(
                 scratch.maxima, 0, scratch.waiting, scratch.waiting_sums,
             )  # fmt: skip
             if plan.allowed.shape[0] and not masked:
-                waiting = _keep_allowed(plan, scratch, waiting)
+                waiting = keep_allowed(plan, scratch, waiting)
             waiting = look_up(segment, ordered, scratch, walked, least, waiting)
             collect(scratch, waiting, plan.k, query.shift, slack)
             if not has_room(scratch, slack):
@@ -185,7 +185,7 @@ def rank_coarsely(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _keep_allowed(plan: Plan, scratch: Scratch, waiting: cython.Py_ssize_t) -> cython.Py_ssize_t:
+def keep_allowed(plan: Plan, scratch: Scratch, waiting: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """Drop documents that may not be returned; return how many still wait."""
     first: cython.Py_ssize_t = scratch.first + scratch.base
     kept: cython.Py_ssize_t = 0

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 find("shared")  # which all import
 load("selecting")  # which others import
 scratch = load("scratch")
-for _name in ("collecting", "planning", "exact", "coarse", "filtered", "lookup"):
+for _name in ("collecting", "planning", "exact", "coarse", "filtered", "strips", "lookup"):
     load(_name)  # which `searching` imports
 analyzing, lookup, searching = load("analyzing"), load("lookup"), load("searching")
 for _name in WRITING:
@@ -227,5 +227,5 @@ def _prepare(segment: SegmentArrays, terms: TermArrays) -> tuple[Any, Any]:
     if segment.prepared is None:
         segment.prepared = scratch.prepare_segment(segment)
     if terms.prepared is None:
-        terms.prepared = scratch.prepare_terms(terms)
+        terms.prepared = scratch.prepare_terms(terms, segment.prepared)
     return segment.prepared, terms.prepared

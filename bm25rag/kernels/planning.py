@@ -27,6 +27,9 @@ _INFINITY = cython.declare(cython.double, float("inf"))
 # no more terms than these.
 _DENSE = cython.declare(cython.Py_ssize_t, 12)
 _MOST_TERMS = cython.declare(cython.Py_ssize_t, 512)
+# Strips are for queries with so many times fewer postings of terms without bounds than all.
+_BOUNDED = cython.declare(cython.Py_ssize_t, 8)
+_NONE = cython.declare(cython.longlong, -1)
 # From the least normal float32 on, what a part is off by is a share of it.
 _NORMAL = cython.declare(cython.double, 2.0**-126)
 _HUGE = cython.declare(cython.double, 1e300)
@@ -55,6 +58,7 @@ def resolve(
     for i in range(query.length):
         term = scratch.distinct[i]
         query.idf[i] = known.idf[term]
+        query.rows[i] = known.rows[term] if known.rows.shape[0] else _NONE
         query.shift += part(known.absent, known.idf[term], query.counts[i])
         for block in range(segment.blocks + 1):
             query.starts[i, block] = known.starts[term, block]
@@ -117,7 +121,8 @@ def choose_way(segment: Segment, plan: Plan, query: Query) -> cython.void:
     Looking terms up asks for enough postings of frequent terms, at least half of all, and for sums
     that are exact in any order: parts are float32, so their float64 sum is if it is less than
     2^29 times the smallest of them, and each is taken a whole number of times. Coarse sums ask
-    for enough postings to pay for scoring documents again, several windows, and ordinary numbers.
+    for enough postings to pay for scoring documents again, several windows, and ordinary numbers;
+    strips, which are chosen among these, for many more.
     """
     total: cython.double = 0.0
     smallest: cython.double = _INFINITY
@@ -125,6 +130,7 @@ def choose_way(segment: Segment, plan: Plan, query: Query) -> cython.void:
     whole: cython.bint = True
     frequent: cython.Py_ssize_t = 0
     walked: cython.Py_ssize_t = 0
+    bounded: cython.Py_ssize_t = 0
     postings: cython.Py_ssize_t
     term: cython.Py_ssize_t
     count: cython.double
@@ -140,8 +146,11 @@ def choose_way(segment: Segment, plan: Plan, query: Query) -> cython.void:
         whole = whole and count == floor(count)
         postings = query.starts[term, segment.blocks] - query.starts[term, 0]
         walked += postings
+        if query.rows[term] >= 0:
+            bounded += postings
         if postings * _FREQUENT >= segment.size:
             frequent += postings
+    query.walked = walked
     query.positive = smallest > 0.0 and weighted > 0.0
     ordinary = (
         query.length <= _MOST_TERMS
@@ -157,6 +166,13 @@ def choose_way(segment: Segment, plan: Plan, query: Query) -> cython.void:
         and segment.size > plan.window
         and walked * _DENSE >= segment.size
         and walked >= plan.k * query.length * plan.coarse
+    )
+    # Most postings are of terms with bounds.
+    query.by_strips = (
+        query.coarse
+        and segment.strips is not None
+        and _BOUNDED * (walked - bounded) <= walked
+        and plan.k * segment.strips.worth <= walked
     )
     query.prune = (
         query.positive
@@ -193,10 +209,12 @@ def order_by_bound(segment: Segment, query: Query, ordered: Query, scratch: Scra
     ordered.length = query.length
     ordered.shift = query.shift
     ordered.prune = True
+    ordered.walked = query.walked
     ordered.rest[query.length] = 0.0
     for place in range(query.length - 1, -1, -1):
         term = scratch.numbers[place]
         ordered.idf[place] = query.idf[term]
+        ordered.rows[place] = query.rows[term]
         ordered.counts[place] = query.counts[term]
         for block in range(segment.blocks + 1):
             ordered.starts[place, block] = query.starts[term, block]

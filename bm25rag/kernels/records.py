@@ -21,6 +21,13 @@ from bm25rag.common.arrays import (
 )
 from bm25rag.kernels.checks import check_array, check_rising, least_and_most, require
 
+# How many documents a strip has.
+STRIP = 32
+# A term has bounds of strips if it has a posting for so many strips, on average; all of them
+# together take at most so many bytes for each posting of the segment.
+_ROW = 16
+_POSTING_BYTES = 1
+
 
 class SegmentArrays:
     """What a search reads of one segment.
@@ -38,6 +45,8 @@ class SegmentArrays:
         How many documents a block has.
     bounds
         The least and the largest of ``weights``, if they are known.
+    strips
+        Bounds of strips; ``None``: there are none.
     """
 
     documents: UInt16
@@ -50,7 +59,7 @@ class SegmentArrays:
 
     __slots__ = (
         *("block_size", "blocks", "codes", "documents", "highest", "lowest", "prepared", "size"),
-        "weights",
+        *("strips", "weights"),
     )
 
     def __init__(
@@ -61,6 +70,7 @@ class SegmentArrays:
         size: int,
         block_size: int,
         bounds: tuple[float, float] | None = None,
+        strips: StripBounds | None = None,
     ) -> None:
         check_array("documents", documents, np.uint16)
         check_array("codes", codes, np.uint16, np.uint32)
@@ -75,8 +85,52 @@ class SegmentArrays:
         self.lowest, self.highest = bounds
         # How many blocks of documents there are.
         self.blocks: int = -(-size // block_size)
+        if strips is not None:
+            sizes = strips.size, strips.block_size, strips.postings
+            require(sizes == (size, block_size, len(documents)), "strips of other postings")
+        self.strips = strips
         # What a backend has made of this.
         self.prepared: Any = None
+
+
+class StripBounds:
+    """Rows of levels: what the postings of frequent terms reach in strips of 32 documents.
+
+    A term has a row from the time on when the kernels make it of the first postings on that are
+    its own. Rows stand for all searches of the same postings.
+
+    Parameters
+    ----------
+    size, block_size
+        As in ``SegmentArrays``.
+    postings
+        How many postings there are.
+    cost
+        How many postings are walked in the time in which a strip is looked at.
+    worth
+        For how many postings of a query, for each match wanted, bounds pay.
+    """
+
+    __slots__ = (
+        *("block_size", "cells", "cost", "free", "in_block", "least", "levels", "postings"),
+        *("rows", "size", "worth"),
+    )
+
+    def __init__(self, size: int, block_size: int, postings: int, cost: int, worth: int) -> None:
+        require(size >= 1 and 1 <= block_size <= 1 << 16, "wrong numbers of documents")
+        self.size, self.block_size, self.postings = size, block_size, postings
+        self.cost, self.worth = cost, worth
+        # Strips of a block, and of all, in whole chunks of 64, which are looked at together.
+        self.in_block: int = -(-block_size // (64 * STRIP)) * 64
+        self.cells: int = -(-size // block_size) * self.in_block
+        # A term with fewer postings than that has no row.
+        self.least: int = max(1, self.cells // _ROW)
+        rows = max(1, min(postings // self.least, postings * _POSTING_BYTES // self.cells))
+        # Memory is used when it is first written to.
+        self.levels: UInt8 = np.zeros(rows * self.cells, np.uint8)
+        # The row of a term, by where its postings begin; and those that are not taken yet.
+        self.rows: dict[int, int] = {}
+        self.free: Iterator[int] = iter(range(rows))
 
 
 class TermArrays:

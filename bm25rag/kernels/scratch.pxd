@@ -1,6 +1,16 @@
 # The records that the kernels of a search share, and what they compute alike.
 cdef class Scratch
 
+cdef class Strips:
+    cdef dict rows
+    cdef object free
+    cdef unsigned char[::1] levels
+    cdef Py_ssize_t in_block
+    cdef Py_ssize_t cells
+    cdef Py_ssize_t least
+    cdef Py_ssize_t cost
+    cdef Py_ssize_t worth
+
 cdef class Segment:
     cdef const unsigned short[::1] documents
     cdef const unsigned short[::1] narrow
@@ -13,6 +23,7 @@ cdef class Segment:
     cdef Py_ssize_t size
     cdef Py_ssize_t block_size
     cdef Py_ssize_t blocks
+    cdef Strips strips
     cdef Scratch spare
     cdef Py_ssize_t spares
 
@@ -20,6 +31,7 @@ cdef class Terms:
     cdef const long long[:, ::1] starts
     cdef const float[::1] idf
     cdef float absent
+    cdef int[::1] rows
 
 cdef class Plan:
     cdef Py_ssize_t k
@@ -38,10 +50,13 @@ cdef class Query:
     cdef double[::1] idf
     cdef double[::1] counts
     cdef double[::1] rest
+    cdef long long[::1] rows
+    cdef Py_ssize_t walked
     cdef double shift
     cdef bint positive
     cdef bint prune
     cdef bint coarse
+    cdef bint by_strips
     cdef bint by_bound
 
 cdef class Scratch:
@@ -81,6 +96,13 @@ cdef class Scratch:
     cdef long long[::1] distinct
     cdef double[::1] postings
     cdef double[::1] waited
+    cdef short[::1] bounds
+    cdef double[::1] strip_maxima
+    cdef double[::1] strip_spare
+    cdef long long[::1] multipliers
+    cdef long long[::1] shifts
+    cdef Py_ssize_t rests
+    cdef Py_ssize_t failures
 
 # What a posting adds to a score: a product of float32, times a count in float64.
 cdef inline double part(float weight, float idf, double count) noexcept nogil:

@@ -32,8 +32,16 @@ _BINS = cython.declare(cython.Py_ssize_t, 512)
 _USUAL = 64
 _KEPT = 4
 _MUCH = 1 << 14
+# A term that nobody has asked for has no row of bounds yet.
+_UNKNOWN = -2
 _NO_MASK = empty(0, np.uint8)
 _NO_NUMBERS = empty(0, np.uint32)
+
+
+@cython.final
+@cython.cclass
+class Strips:
+    """``StripBounds``; a row has ``cells``, of which a block has ``in_block``."""
 
 
 @cython.final
@@ -42,14 +50,18 @@ class Segment:
     """A segment's postings, and f of every code; of the two arrays of codes one is empty.
 
     ``levels`` has f of every code as a share of the largest. ``spare`` is memory to work in that
-    no thread uses now, the first of ``spares``: each knows the ``next``.
+    no thread uses now, the first of ``spares``: each knows the ``next``. ``strips``: ``None`` if
+    there are no bounds.
     """
 
 
 @cython.final
 @cython.cclass
 class Terms:
-    """Where the postings of terms begin in each block, and their idf."""
+    """Where the postings of terms begin in each block, and their idf.
+
+    ``rows`` has the row of bounds of each, if the segment has strips; see ``strips.learn``.
+    """
 
 
 @cython.final
@@ -69,7 +81,9 @@ class Query:
 
     ``rest[j]`` is what terms j and later can add together at most, if some may be looked up instead
     of walked: they come by bound descending then. ``rest[length]`` is always 0. ``positive``,
-    ``prune``, ``coarse`` and ``by_bound`` say how to look for the best; see ``planning``.
+    ``prune``, ``coarse``, ``by_strips`` and ``by_bound`` say how to look for the best; see
+    ``planning``. ``walked`` is how many postings the terms have, ``rows`` are theirs of bounds, or
+    negative.
     """
 
 
@@ -91,6 +105,10 @@ class Scratch:
     none of the best; it only rises. ``tallies`` count the sums of collected documents by size,
     times ``scale``: at least k of them, ``tallied``, are in bin ``cut`` or above, if k are
     collected.
+
+    ``bounds`` are what a query's terms can add in each strip, ``multipliers`` and ``shifts`` what
+    makes units of their levels. After some ``failures`` of that, one after another, ``rests`` is
+    for how many queries it is not tried.
     """
 
 
@@ -108,8 +126,26 @@ def prepare_segment(segment):
     prepared.size = segment.size
     prepared.block_size = segment.block_size
     prepared.blocks = segment.blocks
+    prepared.strips = None
+    if segment.strips is not None and prepared.levels.shape[0]:
+        prepared.strips = _prepare_strips(segment.strips)
     prepared.spare = None
     prepared.spares = 0
+    return prepared
+
+
+@cython.cfunc
+def _prepare_strips(bounds) -> Strips:
+    """Return ``StripBounds`` as the kernels take them."""
+    prepared: Strips = Strips()
+    prepared.rows = bounds.rows
+    prepared.free = bounds.free
+    prepared.levels = view(bounds.levels)
+    prepared.in_block = bounds.in_block
+    prepared.cells = bounds.cells
+    prepared.least = bounds.least
+    prepared.cost = bounds.cost
+    prepared.worth = bounds.worth
     return prepared
 
 
@@ -122,12 +158,14 @@ def _levels(segment):
     return (weights * (_LEVELS / segment.highest)).astype(np.uint16)
 
 
-def prepare_terms(terms):
-    """Return ``TermArrays`` as ``search`` takes them."""
+def prepare_terms(terms, segment: Segment):
+    """Return ``TermArrays`` as ``search`` takes them with a segment."""
     prepared: Terms = Terms()
     prepared.starts = view(terms.starts)
     prepared.idf = view(terms.idf)
     prepared.absent = terms.absent
+    rows = len(terms.idf) if segment.strips is not None else 0
+    prepared.rows = view(np.full(rows, _UNKNOWN, np.int32))
     return prepared
 
 
@@ -210,7 +248,8 @@ def _allot(
     width
         Documents of a window, a multiple of 64.
     room
-        For matches that are collected, beside those of a window; terms are sorted there, too.
+        For matches that are collected, beside those of a window; terms are sorted there, too, and
+        strips of a block wait.
     longest
         Terms of a query.
     """
@@ -220,7 +259,8 @@ def _allot(
     scratch.room = room
     scratch.longest = longest
     # What is collected is cut down when there is no room for a window more.
-    cells: cython.Py_ssize_t = max(room + width, longest)
+    strips: cython.Py_ssize_t = 0 if segment.strips is None else segment.strips.in_block
+    cells: cython.Py_ssize_t = max(max(room + width, longest), strips)
     spare: cython.Py_ssize_t = max(cells, width // 8)
     _allot_sums(segment, scratch)
     scratch.waiting_sums, scratch.maxima, scratch.scores, scratch.spare = _cut(
@@ -232,9 +272,11 @@ def _allot(
     scratch.weights, scratch.postings, scratch.waited = _cut(
         np.float64, (longest, longest, longest + 1)
     )
-    scratch.terms, scratch.distinct, scratch.begins, scratch.cursors, scratch.slots = _cut(
-        np.int64, (longest, longest, longest, longest, slots_for(longest))
+    scratch.terms, scratch.distinct, scratch.begins, scratch.cursors, scratch.multipliers = _cut(
+        np.int64, [longest] * 5
     )
+    scratch.shifts, scratch.slots = _cut(np.int64, (longest, slots_for(longest)))
+    _allot_bounds(segment, scratch)
     scratch.query = _allot_query(segment, longest)
     scratch.ordered = _allot_query(segment, longest)
     return scratch
@@ -251,9 +293,19 @@ def _allot_sums(segment: Segment, scratch: Scratch) -> cython.void:
 
 
 @cython.cfunc
+def _allot_bounds(segment: Segment, scratch: Scratch) -> cython.void:
+    """Make the bounds of all strips, and what the best of them are found with."""
+    cells: cython.Py_ssize_t = 0 if segment.strips is None else segment.strips.cells
+    scratch.bounds = empty(cells, np.int16)
+    scratch.strip_maxima, scratch.strip_spare = _cut(np.float64, (cells // 8, cells // 8))
+    scratch.rests = scratch.failures = 0
+
+
+@cython.cfunc
 def _allot_query(segment: Segment, longest: cython.Py_ssize_t) -> Query:
     query: Query = Query()
     query.idf, query.counts, query.rest = _cut(np.float64, (longest, longest, longest + 1))
+    query.rows = empty(longest, np.int64)
     query.starts = view(np.empty((longest, segment.blocks + 1), np.int64))
     return query
 

@@ -8,8 +8,9 @@ from bm25rag.kernels.filtered cimport rank_filtered
 from bm25rag.kernels.planning cimport choose_way, order_by_bound, resolve
 from bm25rag.kernels.lookup cimport Postings, find_term
 from bm25rag.kernels.scratch cimport (
-    Plan, Query, Scratch, Segment, Terms, borrow, give_back, prepare_plan
+    Plan, Query, Scratch, Segment, Strips, Terms, borrow, give_back, prepare_plan
 )
+from bm25rag.kernels.strips cimport learn, rank_by_strips
 
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL

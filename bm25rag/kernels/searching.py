@@ -2,8 +2,9 @@
 
 A query is resolved, and a way chosen (``planning``). Its postings are walked block by block and
 window by window, so that sums stay in the cache, terms in the order of the query or where sums are
-exact in any order (``exact``), or with sums of 16 bits first (``coarse``); where few documents may
-be returned, by these (``filtered``). In each window,
+exact in any order (``exact``), or with sums of 16 bits first (``coarse``), of vectors only where
+bounds say that the best may be (``strips``); where few documents may be returned, by these
+(``filtered``). In each window,
 documents that may not be returned are masked, the others that may be among the best are looked up
 in the terms that were not walked, and collected (``collecting``). Once the k-th best score is
 known, terms whose bounds together cannot reach it, or a share of it, are not walked any more for
@@ -37,13 +38,17 @@ if not cython.compiled:
         Query,
         Scratch,
         Segment,
+        Strips,
         Terms,
         borrow,
         give_back,
         prepare_plan,
     )
+    from bm25rag.kernels.strips import learn, rank_by_strips
 
 _INFINITY = cython.declare(cython.double, float("inf"))
+# After several searches by strips in vain, at most so many queries go without.
+_RESTS = cython.declare(cython.Py_ssize_t, 63)
 _CRC = crc_table()
 _ALL = cython.declare(cython.uint, 0xFFFFFFFF)
 
@@ -240,13 +245,17 @@ def search(segment: Segment, terms: Terms, queries, floors, plan, matches):
     scratch: Scratch = borrow(segment, prepared, longest)
     query: Query = scratch.query
     ordered: Query = scratch.ordered
+    strips: Strips | None = segment.strips
+    if strips is not None and not prepared.filtered_first:
+        number = pointers.shape[0] - 1
+        learn(segment, terms, numbers, pointers[0], pointers[number], number * prepared.k)
     with cython.nogil:
         for number in range(pointers.shape[0] - 1):
             resolve(
                 segment, terms, numbers, weights, pointers[number], pointers[number + 1],
                 query, scratch,
             )  # fmt: skip
-            _answer(segment, prepared, least[number], query, ordered, scratch)
+            _answer(segment, strips, prepared, least[number], query, ordered, scratch)
             for i in range(scratch.collected):
                 out_numbers[number, i] = scratch.numbers[i]
                 out_scores[number, i] = scratch.scores[i]
@@ -276,9 +285,12 @@ def search_one(
         scratch.terms[i] = number
     for i in range(len(weights)):
         own_weights[i] = weights[i]
+    strips: Strips | None = segment.strips
+    if strips is not None and not prepared.filtered_first:
+        learn(segment, terms, scratch.terms, 0, length, prepared.k)
     with cython.nogil:
         resolve(segment, terms, scratch.terms, own_weights, 0, length, query, scratch)
-        _answer(segment, prepared, floor, query, ordered, scratch)
+        _answer(segment, strips, prepared, floor, query, ordered, scratch)
     best = [scratch.numbers[i] for i in range(scratch.collected)]
     scores = [scratch.scores[i] for i in range(scratch.collected)]
     give_back(segment, scratch)
@@ -290,6 +302,7 @@ def search_one(
 @cython.exceptval(check=False)
 def _answer(
     segment: Segment,
+    strips: Strips | None,
     plan: Plan,
     floor: cython.double,
     query: Query,
@@ -301,6 +314,17 @@ def _answer(
     if query.coarse or query.by_bound or query.prune:
         order_by_bound(segment, query, ordered, scratch)
     start(scratch, floor)
+    if query.by_strips:
+        if scratch.rests:
+            scratch.rests -= 1
+        elif rank_by_strips(segment, strips, plan, query, ordered, scratch):
+            keep_best(scratch, plan.k)
+            scratch.failures = 0
+            return
+        else:
+            scratch.rests = scratch.failures
+            scratch.failures = min(2 * scratch.failures + 1, _RESTS)
+            start(scratch, floor)
     if query.coarse and not rank_coarsely(segment, plan, query, ordered, scratch):
         query.coarse = False
         start(scratch, floor)

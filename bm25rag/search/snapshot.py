@@ -477,7 +477,8 @@ class _VectorSnapshot(Snapshot):
 def _arrays(view: SegmentView, weights: Float32) -> SegmentArrays:
     postings, size = view.segment.postings, len(view.segment)
     block_size, bounds = postings.doc_blocks.size, postings.bounds
-    return SegmentArrays(postings.documents, postings.codes, weights, size, block_size, bounds)
+    arrays = postings.documents, postings.codes, weights, size, block_size, bounds
+    return SegmentArrays(*arrays, postings.strips)
 
 
 class _Contents:

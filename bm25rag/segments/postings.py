@@ -17,7 +17,7 @@ import numpy as np
 from bm25rag.columns.string_table import StringTable
 from bm25rag.common.arrays import Bool, Float64, Int64, UInt16, UInt32, Unsigned, as_index
 from bm25rag.common.lazy import lazy_property
-from bm25rag.kernels.records import FileBlocks, PostingsArrays, Run
+from bm25rag.kernels.records import FileBlocks, PostingsArrays, Run, StripBounds
 from bm25rag.segments.doc_blocks import DocBlocks, spans
 
 if TYPE_CHECKING:
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 # Keeps some of the postings of consecutive terms, which are as ``Postings.between`` returns them.
 Keep: TypeAlias = Callable[[Int64, UInt32, Unsigned], tuple[Int64, UInt32, Unsigned]]
+
+# From how many documents on a segment of vectors has bounds of strips; how many postings are walked
+# in the time in which a strip is looked at; and from how many postings of a question on, for each
+# match wanted, bounds pay. Measured at 1 to 8.8 million vectors: with 10,000 a search takes a tenth
+# to a fifth longer, with 100,000 half of the time.
+STRIPS_FROM, STRIP_COST, STRIPS_WORTH = 1 << 18, 400, 32_000
 
 # What the names of arrays of vectors begin with in a file.
 VECTORS = "vectors."
@@ -115,6 +121,18 @@ class Postings:
             blocks.high,
             file,
         )
+
+    @lazy_property
+    def strips(self) -> StripBounds | None:
+        """Bounds of the weights of vectors; ``None`` of texts, and where walking takes no time."""
+        size = len(self.lengths)
+        if self.bounds is None or self.bounds[0] <= 0 or size < STRIPS_FROM:
+            return None
+        block_size, postings = self.doc_blocks.size, len(self.documents)
+        try:
+            return StripBounds(size, block_size, postings, STRIP_COST, STRIPS_WORTH)
+        except MemoryError:  # where memory that is not used counts, too
+            return None
 
     def find(self, term: bytes) -> Int64:
         """Return where the postings of a term begin in each of s blocks, and where they end.

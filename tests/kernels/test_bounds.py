@@ -51,6 +51,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "kernels/test_filtered.py",
             "kernels/test_lookup.py",
             "kernels/test_selecting.py",
+            "kernels/test_strips.py",
             "search/test_new_terms.py",
             "search/test_unknown_terms.py",
             "scoring/test_small_constants.py",

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("benchmarks", reason="the benchmarks are in the checkout only")
 
-from benchmarks import earlier, hybrid, large, quality, scale, vectors
+from benchmarks import earlier, hybrid, large, quality, scale, strips, vectors
 from benchmarks.corpora import Corpus
 from benchmarks.engines import OURS
 from benchmarks.living import FILTERS, FIRST
@@ -25,6 +25,7 @@ from benchmarks.synthetic import Recipe, statistics
 from benchmarks.workers import Figure, Worker, start
 from bm25rag import BM25Index
 from bm25rag.evaluation.processes import FailedError
+from bm25rag.kernels import backend
 from support.environment import ROOT, collection
 from support.evaluation import some_report
 
@@ -298,6 +299,18 @@ def test_searches_by_sparse_vectors_are_timed_beside_others() -> None:
     rows = list(vectors.rows(50, 3, 1))
     assert [len(row) for row in rows] == [4] * 4
     assert all(float(row[-1].removesuffix(" ms")) > 0 for row in rows)
+
+
+@pytest.mark.parametrize("correlated", [True, False])
+def test_many_vectors_are_walked_and_searched_by_strips(correlated: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(strips, "STRIPS_WORTH", 0)
+        name, k, walk, took, *_, bounds = strips.measure(70_000, correlated, 5, number=20)
+    assert name == "70,000" + ("" if correlated else ", without topics")
+    assert k == "5"
+    assert min(float(time.removesuffix(" ms")) for time in (walk, took)) >= 0
+    if backend.current().name == "compiled":
+        assert int(bounds.removesuffix(" MiB")) > 0
 
 
 def test_all_of_them_find_the_same_sums() -> None:

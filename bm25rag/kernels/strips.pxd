@@ -1,0 +1,56 @@
+from libc.math cimport nextafter
+
+from bm25rag.kernels.coarse cimport keep_allowed, prefetch, score_collected
+from bm25rag.kernels.collecting cimport collect, enter_block, first_at_least, has_room, sift
+from bm25rag.kernels.scratch cimport Plan, Query, Scratch, Segment, Strips, Terms, least_sum
+from bm25rag.kernels.selecting cimport drain, kth_lower_bound, lowest_bit, units_above
+
+# How many documents a strip has.
+cdef enum:
+    WIDTH = 32
+    SHIFT = 5
+
+cdef extern from * nogil:
+    """
+    /* Adds levels, times a multiplier and shifted, to bounds: a multiple of 8. Of a loop, compilers
+       make products of 32 bits, which takes four times as long. */
+    typedef unsigned char bm25rag_bytes __attribute__((vector_size(8), aligned(1), may_alias));
+    typedef unsigned short bm25rag_words __attribute__((vector_size(16), aligned(2), may_alias));
+    static inline void bm25rag_add_levels(
+            const unsigned char *levels, unsigned short multiplier, unsigned short shift,
+            short *bounds, Py_ssize_t count) {
+        bm25rag_words factor = multiplier - (bm25rag_words){0}, bits = shift - (bm25rag_words){0};
+        for (Py_ssize_t i = 0; i < count; i += 8) {
+            bm25rag_words units = __builtin_convertvector(
+                *(const bm25rag_bytes *)(levels + i), bm25rag_words) * factor >> bits;
+            *(bm25rag_words *)(bounds + i) += units;
+        }
+    }
+    """
+    void add_levels "bm25rag_add_levels" (
+        const unsigned char *levels, unsigned short multiplier, unsigned short shift,
+        short *bounds, Py_ssize_t count)
+
+cdef void _fill(
+    const unsigned short[::1] documents, const unsigned short[::1] codes,
+    const unsigned short[::1] levels, Py_ssize_t posting, Py_ssize_t stop, unsigned char[::1] row,
+    Py_ssize_t first) noexcept nogil
+cdef void _add_row(
+    const unsigned char[::1] row, Py_ssize_t first, Py_ssize_t following, unsigned int multiplier,
+    unsigned int shift, short[::1] bounds, Py_ssize_t start, Py_ssize_t count) noexcept nogil
+cdef void _add_postings(
+    const unsigned short[::1] documents, const unsigned short[::1] codes,
+    const unsigned short[::1] levels, Py_ssize_t posting, Py_ssize_t stop, unsigned int multiplier,
+    unsigned int shift, short[::1] bounds, Py_ssize_t first) noexcept nogil
+cdef unsigned long long _above(short[::1] bounds, Py_ssize_t first, short least) noexcept nogil
+cdef bint _are_few(short[::1] bounds, Py_ssize_t cells, short least,
+                   Py_ssize_t most) noexcept nogil
+cdef Py_ssize_t _walk(
+    const unsigned short[::1] documents, const unsigned short[::1] codes,
+    const unsigned short[::1] levels, short[::1] units, Query query, Scratch scratch,
+    Py_ssize_t term, unsigned long long multiplier, double least,
+    Py_ssize_t taken) noexcept nogil
+cdef learn(Segment segment, Terms terms, const long long[::1] numbers, Py_ssize_t first,
+           Py_ssize_t last, Py_ssize_t k)
+cdef bint rank_by_strips(Segment segment, Strips strips, Plan plan, Query query, Query ordered,
+                         Scratch scratch) noexcept nogil
