@@ -109,8 +109,10 @@ def _read_names(file: ArraysFile) -> tuple[str, ...]:
     count = len(offsets) - 1
     if count < 1:
         raise file.reject("text_fields.names", "has no name")
-    names = CheckedColumn(offsets, data, null, count).texts(range(count))
-    return tuple([name or "" for name in names])
+    names = CheckedColumn(offsets, data, null, count)
+    names.check_all()
+    names.check_text()  # else an error would name no file
+    return tuple([name or "" for name in names.texts(range(count))])
 
 
 def _ascend(rows: UInt32) -> bool:

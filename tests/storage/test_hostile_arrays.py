@@ -131,6 +131,18 @@ def arrays_of_an_index(fields: bool = False) -> dict[str, np.ndarray]:
     return found
 
 
+@pytest.mark.parametrize("forged", [b"titl\xfftext", b"titl\xc3\xa9ext"])
+def test_names_of_fields_that_are_not_utf8_are_refused_with_their_file(
+    forged: bytes, tmp_path: Path, forge: Callable[..., None]
+) -> None:
+    """Together the second are, but not each."""
+    name = "text_fields.names.data"
+    assert arrays_of_an_index(True)[name].tobytes() == b"titletext"
+    forge(tmp_path / "index", name, np.frombuffer(forged, np.uint8), True)
+    with pytest.raises(CorruptIndexError, match=r"segment.*text_fields\.names"):
+        BM25Index.verify(tmp_path / "index")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "fields"),
