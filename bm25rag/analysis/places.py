@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from bm25rag.analysis import scripts
 from bm25rag.analysis.analyzer import Analyzer
+from bm25rag.analysis.written import word_starts
 from bm25rag.documents import Line, Snippet, Span
 
 # How far a cut may move to fall between words.
@@ -188,12 +189,11 @@ def _locate(block: _Block, analyzer: Analyzer) -> list[Match]:
     """Find the positions of words in the text that they come from; they are in order."""
     folded, spans = _fold(block.text, analyzer)
     matches = []
-    at = 0
-    for word in block.words:
-        same = word.replace("ς", "σ")
-        first = folded.find(same, at)
-        if first < 0 or not word:  # a pattern may match nothing at all
+    starts = word_starts(analyzer, block.words, folded)
+    for word, first in zip(block.words, starts, strict=True):
+        if first < 0:  # a pattern may match nothing at all
             continue
+        same = word.replace("ς", "σ")
         for token, term in block.found.get(word, ()):
             inner = _place_of(token.replace("ς", "σ"), same)
             if inner < 0:  # the parts of identifiers are in lower case
@@ -202,7 +202,6 @@ def _locate(block: _Block, analyzer: Analyzer) -> list[Match]:
             stop = begin + (len(token) if inner >= 0 else len(word))
             start, end = block.start + spans[begin][0], block.start + spans[stop - 1][1]
             matches.append(Match(start, end, term, begin, stop, folded[begin:stop]))
-        at = first + len(analyzer.splitter.first_of_bigram(word) or word)
     if not block.joined:
         return matches
     for word, first, last in analyzer.splitter.find_joined(folded):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
 from bm25rag.analysis.encoder import Encoder
+from bm25rag.analysis.written import WholeWords, whole_words
 from bm25rag.common.arrays import Bool, Int64, UInt32
 
 if TYPE_CHECKING:
@@ -18,21 +19,32 @@ if TYPE_CHECKING:
 _MOST_WORDS = 1 << 17
 
 
+# Between the words of a text and those that are also one, which are never numbers.
+_MARK = "0"
+
+
 class ScannedWords(NamedTuple):
     """The words of some texts.
 
     Parameters
     ----------
+    texts
+        The texts.
     words
         The number of each word, one text after another.
     ends
         Where the words of each text end.
+    joined, owners
+        What is also one word, as "e-mail" is, by its number, and which text it is in.
     scanner
         Knows the numbers.
     """
 
+    texts: Sequence[str]
     words: UInt32
     ends: Int64
+    joined: UInt32
+    owners: Int64
     scanner: WordScanner
 
     def places(self, word: str) -> Int64:
@@ -47,6 +59,24 @@ class ScannedWords(NamedTuple):
     def texts_at(self, places: Int64) -> Int64:
         """Return which texts some places are in."""
         return np.searchsorted(self.ends, places, "right")
+
+    def inside(self, places: Int64) -> Int64:
+        """Return those of some places, from 1, in which the text of the place before goes on."""
+        at = np.searchsorted(self.ends, places)
+        within: Int64 = places[self.ends[np.minimum(at, len(self.ends) - 1)] != places]
+        return within
+
+    def texts_that_join(self, words: Collection[str]) -> list[int]:
+        """Return the texts in which any of some words is of several."""
+        if not len(self.joined):
+            return []
+        numbers = self.scanner.numbers(words)
+        texts: list[int] = np.unique(self.owners[np.isin(self.joined, numbers)]).tolist()
+        return texts
+
+    def whole_words(self, text: int) -> WholeWords:
+        """Return the words of a text."""
+        return self.scanner.whole_words(self.texts[text])
 
 
 class WordScanner:
@@ -69,8 +99,29 @@ class WordScanner:
 
     def scan(self, texts: Sequence[str]) -> ScannedWords:
         """Find the words of texts."""
-        words, counts = self._encoder.encode(texts)
-        return ScannedWords(words, np.cumsum(counts, dtype=np.int64), self)
+        joins = self._words.joins_words
+        marked = [f"{text} {_MARK}" for text in texts] if joins else texts
+        words, counts = self._encoder.encode(marked)
+        ends = np.cumsum(counts, dtype=np.int64)
+        if not joins:
+            none = np.empty(0, np.int64)
+            return ScannedWords(texts, words, ends, words[:0], none, self)
+        # The last one of each text; what is behind it is joined.
+        marks = np.flatnonzero(words == self.numbers([_MARK])[0])
+        marks = marks[np.searchsorted(marks, ends) - 1]
+        behind = np.arange(len(words)) - np.repeat(marks, counts)
+        owners = np.repeat(np.arange(len(texts)), counts)[behind > 0]
+        sizes = marks - ends + counts
+        joined = words[behind > 0]
+        return ScannedWords(texts, words[behind < 0], np.cumsum(sizes), joined, owners, self)
+
+    def whole_words(self, text: str) -> WholeWords:
+        """Return the words of a text."""
+        return whole_words(self._words.analyzer, text)
+
+    def numbers(self, words: Collection[str]) -> UInt32:
+        """Return the numbers of words."""
+        return self._encoder.number_terms([*words])
 
     def numbers_of(self, word: str) -> UInt32:
         """Return the number of a word, and those of the words so far that have its terms."""
@@ -84,9 +135,9 @@ class _WholeWords:
     """What an encoder needs of an analyzer for which each word is a term, stop words too."""
 
     def __init__(self, analyzer: Analyzer) -> None:
-        self._analyzer, self.tokenizer, self.splitter = analyzer, None, analyzer.splitter
+        self.analyzer, self.tokenizer, self.splitter = analyzer, None, analyzer.splitter
         self.keeps_words = analyzer.splitter.keeps_words and analyzer.stemmer is None
-        self.joins_words, self.stopwords = False, frozenset[str]()
+        self.joins_words, self.stopwords = analyzer.joins_words, frozenset[str]()
         # The words of several terms, by each of these.
         self.of_several: dict[str, list[str]] = {}
 
@@ -95,7 +146,7 @@ class _WholeWords:
     ) -> tuple[list[str], dict[int, int], list[int]]:
         """Return each word with its terms joined, and which words have none."""
         tokens, counts = self.splitter.split_words(words, question, odd)
-        stems = self._analyzer.stems(tokens)
+        stems = self.analyzer.stems(tokens)
         if not counts:
             return stems, counts, []
         each, whole, bare = iter(stems), list[str](), list[int]()
