@@ -126,6 +126,10 @@ def test_parts_leave_documents_out_and_explain_says_which(
     assert [hit["id"] for hit in content["hits"]] == ["boat"]
     content, text = tools.call("search", {"query": "red", "phrases": ["sea on"]})
     assert text == "No document that may be found has all that is asked for."
+    content, text = tools.call("search", {"query": "red", "not_phrases": ["on the sea"]})
+    assert [hit["id"] for hit in content["hits"]] == ["car"]
+    why, _ = tools.call("explain", {"query": "red", "id": "boat", "not_phrases": ["on the sea"]})
+    assert not why["matched"]
     content, text = tools.call("explain", {"query": "red", "id": "car", **parts})
     assert [part["passed"] for part in content["parts"] if "passed" in part] == [False] * 3
     assert "must 'sail': failed, the document lacks 'sail'" in text
