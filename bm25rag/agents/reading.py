@@ -11,6 +11,7 @@ from bm25rag.agents.answers import Answer, Part
 from bm25rag.agents.cursors import digest, read_cursor, stale, write_cursor
 from bm25rag.agents.searching import filter_within
 from bm25rag.common.checks import check_id
+from bm25rag.common.lines import line_count, split_lines
 from bm25rag.documents import Document
 from bm25rag.errors import DocumentNotFoundError
 from bm25rag.filters import FilterSpec
@@ -165,7 +166,7 @@ def _part(
 
 def _text_lines(document: Document, span: tuple[int, int | None] | None) -> tuple[int, list[str]]:
     """Return the number of the first of the lines that are wanted, and these."""
-    texts = [] if document.text is None else document.text.split("\n")
+    texts = [] if document.text is None else split_lines(document.text)
     if span is None:
         return 1, texts
     first, last = span
@@ -173,7 +174,7 @@ def _text_lines(document: Document, span: tuple[int, int | None] | None) -> tupl
 
 
 def _line_count(documents: Sequence[Document]) -> int:
-    return sum(document.text.count("\n") + 1 for document in documents if document.text is not None)
+    return sum(line_count(document.text) for document in documents if document.text is not None)
 
 
 def _of_source(

@@ -9,6 +9,7 @@ from bm25rag.agents import answers
 from bm25rag.agents.answers import Answer, Part
 from bm25rag.agents.cursors import digest, read_cursor, stale, write_cursor
 from bm25rag.common.checks import check_count, check_sequence
+from bm25rag.common.lines import line_of
 from bm25rag.common.sparse import Vector
 from bm25rag.documents import Hit, Snippet
 from bm25rag.filters import And, Filter, FilterSpec, parse_filter
@@ -288,8 +289,8 @@ def _part(hit: Hit, rank: int, snippet: Snippet, described: int) -> Part:
     if whole is None:
         content["text"], text = None, "(text not stored)"
     else:
-        first = whole.count("\n", 0, start) + 1
-        lines = [first, first + text.count("\n")]
+        first = line_of(whole, start)
+        lines = [first, line_of(whole, start + len(text))]
         content |= {"text": text, "lines": lines, "spans": [[one.start, one.end] for one in spans]}
         notes.insert(0, f"lines {lines[0]}-{lines[1]}" if lines[0] < lines[1] else f"line {first}")
         if start or len(text) < len(whole):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from bm25rag.analysis import scripts
 from bm25rag.analysis.analyzer import Analyzer
 from bm25rag.analysis.written import word_starts
+from bm25rag.common.lines import placed_lines
 from bm25rag.documents import Line, Snippet, Span
 
 # How far a cut may move to fall between words.
@@ -82,8 +83,8 @@ class QueryMatcher(NamedTuple):
         """Return the lines in which spans begin."""
         lines: list[Line] = []
         spans = self.spans(text)
-        start = at = 0  # of the line in the text, and the next of the spans
-        for number, line in enumerate(text.split("\n"), 1):
+        at = 0  # the next of the spans
+        for number, (start, line) in enumerate(placed_lines(text) if spans else (), 1):
             end, own = start + len(line), []
             while at < len(spans) and spans[at].start <= end:
                 first, last, term = spans[at]
@@ -91,7 +92,6 @@ class QueryMatcher(NamedTuple):
                 at += 1
             if own:
                 lines.append(Line(number, line, own))
-            start = end + 1
         return lines
 
     def snippet(self, text: str, width: int) -> Snippet:

@@ -163,6 +163,32 @@ def test_greps_return_each_line_that_matches_once(
     assert {page["total"] for page in found} == {len(shown)}
 
 
+PIECES = ["red ", "boat red ", "x ", "\x0b", "\x0c", "\u2028", "\x85", "\n", "\r", "\r\n"]
+LINE_ENDS = re.compile("\r\n|\r|\n")
+
+
+@given(text=st.lists(st.sampled_from(PIECES)).map("".join))
+def test_all_that_tells_lines_counts_them_as_editors_do(text: str) -> None:
+    lines = LINE_ENDS.split(text)
+    index = BM25Index.from_texts([text])
+    expected = [(number, line) for number, line in enumerate(lines, 1) if "red" in line]
+    for hit in index.search("red"):
+        assert [(line.number, line.text) for line in hit.lines] == expected
+        for line in hit.lines:
+            assert {line.text[span.start : span.end] for span in line.spans} == {"red"}
+    (document,) = grep(index, "red", context=1).content["documents"] or ({"lines": []},)
+    shown = [(line["number"], line["text"]) for line in document["lines"]]
+    assert [one for one in shown if "red" in one[1]] == expected
+    assert all(lines[number - 1] == own for number, own in shown)
+    for number, line in expected:
+        (part,) = read(index, "0", lines=f"{number}").content["documents"]
+        assert (part["lines"], part["text"]) == ([number, number], line)
+    for hit in search(index, "red", budget=LEAST_BUDGET).content["hits"]:
+        first, last = hit["lines"]
+        assert 1 <= first <= last <= len(lines)
+        assert lines[first - 1 : last] == LINE_ENDS.split(hit["text"])
+
+
 @given(document=st.tuples(LONG, METADATA, LONG), budget=BUDGETS)
 def test_reads_return_the_whole_text(document: Any, budget: int) -> None:
     text, metadata, name = document
