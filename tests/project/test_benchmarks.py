@@ -68,8 +68,8 @@ def test_documents_are_judged_by_the_rank_of_their_best_passage() -> None:
     texts |= {f"d{number}": "sea" for number in range(3)}
     judged = passages.Judged("english", texts, {"q": "green car"}, {"q": {"long": 1}})
     assert [len(judged.cut(texts["long"], size)) for size in (20, 9)] == [1, 3]
-    for size in (None, 9, 1):
-        assert judged.ranked(judged.indexed(size)).mean["nDCG@10"] == 1
+    found = [judged.ranked(judged.indexed(size)).mean["nDCG@10"] for size in (None, 9, 1)]
+    assert found == [pytest.approx(0.63, abs=0.01), 1, 1]
     fives = judged.in_fives()
     assert [*fives.texts] == ["long", "d2"]
     assert fives.grades == {"q": {"long": 1}}
