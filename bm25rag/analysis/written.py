@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from bm25rag.analysis import scripts
+from bm25rag.kernels.boundary import LONGEST_WORD
 
 if TYPE_CHECKING:
     from bm25rag.analysis.analyzer import Analyzer
     from bm25rag.analysis.links import Joined
+
+# Words whose terms are remembered: those of parts of queries come again.
+_MOST_WORDS = 1 << 14
 
 
 class Term(NamedTuple):
@@ -69,16 +73,13 @@ def written(analyzer: Analyzer, text: str, question: bool = False) -> Written:
     """
     words = analyzer.find_words(text)
     each = _terms_of(analyzer, words)
+    kept = [terms for terms in each if terms]
     wholes, folded = _wholes(analyzer, text, question)
-    places, starts, kept, at = list[int](), list[int](), list[tuple[Term, ...]](), 0
-    if wholes:
-        starts = list(word_starts(analyzer, words, folded))
-    for number, terms in enumerate(each):
-        if terms:
-            if wholes:
-                at = max(starts[number], at)
-                places.append(at)
-            kept.append(terms)
+    if not wholes:
+        return Written(kept, [])
+    # Of a word that is not found, the place of the one before it does.
+    starts = accumulate(word_starts(analyzer, words, folded), max)
+    places = [at for at, terms in zip(starts, each, strict=True) if terms]
     longer = []
     joined = _terms_of(analyzer, [whole.word for whole in wholes])
     for whole, terms in zip(wholes, joined, strict=True):
@@ -112,7 +113,7 @@ def word_starts(analyzer: Analyzer, words: Sequence[str], folded: str) -> Iterat
 def _wholes(analyzer: Analyzer, text: str, question: bool) -> tuple[list[Joined], str]:
     """Return what is also one word, with where it is in the folded text, which comes with it."""
     splitter = analyzer.splitter
-    if not (analyzer.joins_words if question else _may_join(analyzer, text)):
+    if not (_may_join(analyzer, text) or (question and _may_be_numbered(analyzer, text))):
         return [], ""
     folded = splitter.fold(text)
     wholes = [*splitter.find_joined(folded)]
@@ -128,11 +129,25 @@ def _may_join(analyzer: Analyzer, text: str) -> bool:
     return not analyzer.splitter.keeps_ascii or scripts.LINK.search(text) is not None
 
 
+def _may_be_numbered(analyzer: Analyzer, text: str) -> bool:
+    """Tell quickly whether there may be words beside numbers in a question."""
+    return analyzer.joins_words and " " in text and scripts.DIGIT.search(text) is not None
+
+
 def _terms_of(analyzer: Analyzer, words: list[str]) -> list[tuple[Term, ...]]:
     """Return the terms of each word."""
     if analyzer.tokenizer is not None:
         return [(Term(word, False),) for word in words]
-    tokens, counts = analyzer.splitter.split_words(words)
-    stopped = map(analyzer.stopwords.__contains__, tokens)
-    terms = map(Term, analyzer.stems(tokens), stopped)
-    return [tuple(islice(terms, counts.get(number, 1))) for number in range(len(words))]
+    known: dict[str, tuple[Term, ...]] = analyzer.written_words
+    found = {word: known.get(word) for word in words}
+    new = [word for word, terms in found.items() if terms is None]
+    if new:
+        tokens, counts = analyzer.splitter.split_words(new)
+        stopped = map(analyzer.stopwords.__contains__, tokens)
+        terms = map(Term, analyzer.stems(tokens), stopped)
+        own = {word: tuple(islice(terms, counts.get(n, 1))) for n, word in enumerate(new)}
+        if len(known) > _MOST_WORDS:
+            known.clear()
+        known.update((word, own[word]) for word in new if len(word) <= LONGEST_WORD)
+        found |= own
+    return [found[word] or () for word in words]
