@@ -49,6 +49,8 @@ def paging() -> dict[str, Any]:
     }
 
 
+QUERY = """Words to look for. Signs and quotes mean nothing here: phrases, must and must_not are \
+arguments."""
 _DECAY = """Lowers scores by age: {"path": "date", "half_life": "30d", "floor": 0.5} halves them \
 every 30 days, to no less than half; or by a number: {"path": "stars", "full": 5, "floor": 0.5}."""
 
@@ -64,7 +66,7 @@ def search_schema(fields: str = "", parts: Collection[str] = ()) -> dict[str, An
         The fields of the documents, whose words count with weights, if they have any.
     """
     return {
-        "query": string("Words to look for.", LONGEST_QUERY),
+        "query": string(QUERY, LONGEST_QUERY),
         "k": integer("How many documents at most.", 10, 1, MOST_HITS),
         "filter": filter_schema(fields),
         "group": string(

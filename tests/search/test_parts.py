@@ -424,6 +424,8 @@ def test_parts_score_as_text_and_a_mapping_scores_alone() -> None:
          Query("cheap", phrases=["new york"], must=["pizza"], must_not=["pineapple"])),
         ('-"not this" +"but this" “and these”',
          Query(not_phrases=["not this"], phrases=["but this", "and these"])),
+        ('+„neu hier“ -«pas ça» „offen «»',
+         Query('„offen «»', phrases=["neu hier"], not_phrases=["pas ça"])),
         ('+C++ -.5 "open', Query('"open', must=["C++"], must_not=[".5"])),
         ('"" "!?" +- -+a +" " -...', Query('"" "!?" +- -+a +" " -...')),
         ('say"no"more "yes"', Query('say"no"more', phrases=["yes"])),
@@ -438,7 +440,7 @@ def test_signs_are_read_where_words_begin(text: str, expected: Query) -> None:
     assert ENGLISH.search(text) == ENGLISH.search(Query(text))  # a plain text is never parsed
 
 
-@given(text=st.text(st.sampled_from('ab "+-“”\n'), max_size=40))
+@given(text=st.text(st.sampled_from('ab "+-“”„«»\n'), max_size=40))
 def test_nothing_is_refused_as_a_text_to_parse(text: str) -> None:
     assert len(ENGLISH.search(Query.parse(text), 99)) <= len(ENGLISH)
 
