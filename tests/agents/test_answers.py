@@ -272,7 +272,7 @@ def test_greps_go_on_after_documents_before_theirs_are_deleted(index: BM25Index)
     [
         ({"scope": "another"}, "other arguments or another index"),
         ({"query": "boat", "pattern": "boat", "id": "4"}, "other arguments or another index"),
-        ({"filter": {"a": 1}, "lines": "2-"}, "other arguments or another index"),
+        ({"filter": {"$id": "1"}, "lines": "2-"}, "other arguments or another index"),
         ({"cursor": "x"}, "cursor must be one that this tool has returned, got 'x'"),
         ({"cursor": "0" * 10_000}, "cursor must be one that this tool has returned"),
         ({"cursor": 5}, "cursor must be a string, got int"),
