@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -61,12 +61,12 @@ class ScannedWords(NamedTuple):
         return np.searchsorted(self.ends, places, "right")
 
     def inside(self, places: Int64) -> Int64:
-        """Return those of some places, from 1, in which the text of the place before goes on."""
-        at = np.searchsorted(self.ends, places)
-        within: Int64 = places[self.ends[np.minimum(at, len(self.ends) - 1)] != places]
-        return within
+        """Return those of ascending places in which the text of the place before goes on."""
+        at = np.searchsorted(places, self.ends)  # there are fewer ends than places
+        at = at[at < len(places)]
+        return np.delete(places, at[np.isin(places[at], self.ends)])
 
-    def texts_that_join(self, words: Collection[str]) -> list[int]:
+    def texts_that_join(self, words: Set[str]) -> list[int]:
         """Return the texts in which any of some words is of several."""
         if not len(self.joined):
             return []
@@ -74,9 +74,9 @@ class ScannedWords(NamedTuple):
         texts: list[int] = np.unique(self.owners[np.isin(self.joined, numbers)]).tolist()
         return texts
 
-    def whole_words(self, text: int) -> WholeWords:
-        """Return the words of a text."""
-        return self.scanner.whole_words(self.texts[text])
+    def whole_words(self, text: int, wanted: Set[str]) -> WholeWords:
+        """Return the words of a text, as the function does."""
+        return self.scanner.whole_words(self.texts[text], wanted)
 
 
 class WordScanner:
@@ -115,9 +115,9 @@ class WordScanner:
         joined = words[behind > 0]
         return ScannedWords(texts, words[behind < 0], np.cumsum(sizes), joined, owners, self)
 
-    def whole_words(self, text: str) -> WholeWords:
-        """Return the words of a text."""
-        return whole_words(self._words.analyzer, text)
+    def whole_words(self, text: str, wanted: Set[str]) -> WholeWords:
+        """Return the words of a text, as the function does."""
+        return whole_words(self._words.analyzer, text, wanted)
 
     def numbers(self, words: Collection[str]) -> UInt32:
         """Return the numbers of words."""

@@ -100,6 +100,12 @@ class Restriction(NamedTuple):
         return {field for field in named if field is not None}
 
     @property
+    def spellings(self) -> frozenset[str]:
+        """What words of a text may be as one, where it must be looked at."""
+        each = (one.words.spellings for one in self.requirements if one.words is not None)
+        return frozenset(chain.from_iterable(each))
+
+    @property
     def asks_texts(self) -> bool:
         """Whether texts must be looked at."""
         return any(one.words is not None for one in self.requirements)

@@ -183,7 +183,8 @@ class _Within:
         analyzer, fit = self._whole.analyzer, self._restriction.fit
         scanner = borrow(analyzer) if len(texts) > 1 else None
         if scanner is None:
-            words = [whole_words(analyzer, text) for text in texts]
+            wanted = self._restriction.spellings
+            words = [whole_words(analyzer, text, wanted) for text in texts]
             have = fit(len(texts_of), owners, fields, lambda one: [*map(one.found_in, words)])
         else:
             scanned = scanner.scan(texts)
@@ -324,7 +325,8 @@ def explain_parts(
         if has and one.words is not None:
             if words is None:
                 texts, analyzer = _texts(snapshot, *place), snapshot.analyzer
-                words = [(field, whole_words(analyzer, text)) for field, text in texts]
+                wanted = restriction.spellings
+                words = [(field, whole_words(analyzer, text, wanted)) for field, text in texts]
             fields = (own for field, own in words if one.field in (None, field))
             has = any(map(one.words.found_in, fields))
         parts.append(PartExplanation(one.kind, _shown(one), has == one.wanted, missing))

@@ -13,6 +13,9 @@ from bm25rag.common.arrays import Bool, Int64
 if TYPE_CHECKING:
     from bm25rag.analysis.word_scanner import ScannedWords
 
+# One place in so many is sorted in less time than all are looked at.
+_FEW = 16
+
 
 class WordsInText:
     """Finds words in those of a text.
@@ -31,13 +34,16 @@ class WordsInText:
 
     words: tuple[str, ...]
     in_a_row: bool
+    spellings: frozenset[str]  # what words of a text may be as one
 
     def __init__(self, found: WholeWords, in_a_row: bool) -> None:
         self.words, self.in_a_row = tuple(found.words), in_a_row
         self._longer = found.longer if in_a_row else ()
-        self._longer_of: dict[str, list[tuple[int, int]]] = {}
+        # The bits of the places where a longer word begins, by how many words it is.
+        self._longer_of: dict[str, dict[int, int]] = {}
         for begin, end, word in self._longer:
-            self._longer_of.setdefault(word, []).append((begin, end))
+            begins = self._longer_of.setdefault(word, {})
+            begins[end - begin] = begins.get(end - begin, 0) | 1 << begin
         self._places: dict[str, int] = {}  # the bits of the places that a word has
         for place, word in enumerate(self.words):
             self._places[word] = self._places.get(word, 0) | 1 << place
@@ -45,12 +51,12 @@ class WordsInText:
         self._joined = "\0".join(["", *self.words, ""])
         several = any("\0" in word for word in self.words)
         self._is_plain = not (several or self._longer)
-        self._all = {*self.words, *self._longer_of}
+        self.spellings = frozenset({*self.words, *self._longer_of} if in_a_row else ())
 
     def found_in(self, text: WholeWords) -> bool:
         """Whether the words of a text have these."""
         words = text.words
-        longer = [one for one in text.longer if self.in_a_row and one[2] in self._all]
+        longer = [one for one in text.longer if one[2] in self.spellings]
         joined = "\0".join(["", *words, ""])
         # Where each word has one term, and none is joined, a glance tells.
         if not self._is_plain or longer or joined.count("\0") > len(words) + 1:
@@ -64,8 +70,8 @@ class WordsInText:
         have = np.zeros(len(scanned.ends), np.bool_)
         if self.in_a_row:
             have[scanned.texts_at(self._row_ends(scanned) - 1)] = True
-            for text in scanned.texts_that_join(self._all):
-                have[text] = have[text] or self.found_in(scanned.whole_words(text))
+            for text in scanned.texts_that_join(self.spellings):
+                have[text] = have[text] or self.found_in(scanned.whole_words(text, self.spellings))
             return have
         counts = np.zeros(len(have), np.int64)
         for word in self.words:
@@ -81,7 +87,7 @@ class WordsInText:
         behind: list[list[Int64]] = [[] for _ in range(size + 1)]
         for begin, word in enumerate(self.words):
             if begin:
-                behind[begin] = [scanned.inside(_together(behind[begin]))]
+                behind[begin] = [scanned.inside(_together(behind[begin], len(scanned.words)))]
             for end, own in [(begin + 1, word), *longer[begin]]:
                 if begin == 0:
                     places = scanned.places(own)
@@ -90,31 +96,32 @@ class WordsInText:
                     places = places[scanned.are(scanned.words[places], own)]
                 behind[end].append(places + 1)
             behind[begin] = []
-        return _together(behind[size])
+        return _together(behind[size], len(scanned.words))
 
     def _is_row(self, text: WholeWords) -> bool:
         """Whether the words of a text have these in a row."""
-        # Each bit of the n-th number says that so many of the words end before the n-th place of
-        # the text: one step for all of them.
-        ways = [1] * (len(text.words) + 1)
         joined: dict[int, list[tuple[int, str]]] = {}
         for begin, end, word in text.longer:
             joined.setdefault(begin, []).append((end, word))
+        # Each bit says that so many of the words end here, or behind a joined word: one step for
+        # all of them.
+        ways, ahead = 1, dict[int, int]()
         for place, word in enumerate(text.words):
-            for end, own in [(place + 1, word), *joined.get(place, ())]:
-                ways[end] |= self._further(ways[place], own)
-            if ways[place + 1] >> len(self.words):
+            for end, own in joined.get(place, ()):
+                ahead[end] = ahead.get(end, 0) | self._further(ways, own)
+            ways = 1 | self._further(ways, word) | ahead.pop(place + 1, 0)
+            if ways >> len(self.words):
                 return True
-        return any(way >> len(self.words) for way in ways)
+        return False
 
     def _further(self, ways: int, word: str) -> int:
-        """Return how far a word of a text leads from where some ways have ended."""
+        """Return where the ways lead that a word of a text goes on."""
         places = self._places_of(word) if "\0" in word else self._places.get(word, 0)
         further = (ways & places) << 1
         if self._longer:
             for term in word.split("\0"):
-                for begin, end in self._longer_of.get(term, ()):
-                    further |= (ways >> begin & 1) << end
+                for size, begins in self._longer_of.get(term, {}).items():
+                    further |= (ways & begins) << size
         return further
 
     def _are_in(self, words: Sequence[str]) -> bool:
@@ -131,8 +138,13 @@ class WordsInText:
         return places
 
 
-def _together(places: list[Int64]) -> Int64:
-    """Return the places of several lists, each once."""
+def _together(places: list[Int64], end: int) -> Int64:
+    """Return the places of several lists, which are at most ``end``, each once, ascending."""
     if len(places) == 1:
         return places[0]
-    return np.unique(np.concatenate(places)) if places else np.empty(0, np.int64)
+    if sum(map(len, places)) < end // _FEW:
+        return np.unique(np.concatenate([*places, np.empty(0, np.int64)]))
+    here = np.zeros(end + 1, np.bool_)  # to sort many would take longer
+    for own in places:
+        here[own] = True
+    return np.flatnonzero(here)
