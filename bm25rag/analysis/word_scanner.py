@@ -10,6 +10,7 @@ import numpy as np
 
 from bm25rag.analysis.encoder import Encoder
 from bm25rag.analysis.written import WholeWords, whole_words
+from bm25rag.columns.column import byte_positions
 from bm25rag.common.arrays import Bool, Int64, UInt32
 
 if TYPE_CHECKING:
@@ -109,11 +110,11 @@ class WordScanner:
         # The last one of each text; what is behind it is joined.
         marks = np.flatnonzero(words == self.numbers([_MARK])[0])
         marks = marks[np.searchsorted(marks, ends) - 1]
-        behind = np.arange(len(words)) - np.repeat(marks, counts)
-        owners = np.repeat(np.arange(len(texts)), counts)[behind > 0]
-        sizes = marks - ends + counts
-        joined = words[behind > 0]
-        return ScannedWords(texts, words[behind < 0], np.cumsum(sizes), joined, owners, self)
+        sizes = ends - marks
+        joined = words[byte_positions(marks + 1, sizes - 1)]
+        owners = np.repeat(np.arange(len(texts)), sizes - 1)
+        kept = np.delete(words, byte_positions(marks, sizes))
+        return ScannedWords(texts, kept, ends - np.cumsum(sizes), joined, owners, self)
 
     def whole_words(self, text: str, wanted: Set[str]) -> WholeWords:
         """Return the words of a text, as the function does."""
