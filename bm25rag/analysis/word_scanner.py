@@ -71,9 +71,9 @@ class ScannedWords(NamedTuple):
         """Return the texts in which any of some words is of several."""
         if not len(self.joined):
             return []
-        numbers = self.scanner.numbers(words)
-        texts: list[int] = np.unique(self.owners[np.isin(self.joined, numbers)]).tolist()
-        return texts
+        wanted = {*self.scanner.numbers(words).tolist()}
+        pairs = zip(self.joined.tolist(), self.owners.tolist(), strict=True)
+        return sorted({text for word, text in pairs if word in wanted})  # they are few
 
     def whole_words(self, text: int, wanted: Set[str]) -> WholeWords:
         """Return the words of a text, as the function does."""
@@ -89,6 +89,7 @@ class WordScanner:
     def __init__(self, analyzer: Analyzer) -> None:
         self._words = _WholeWords(analyzer)
         self._encoder = Encoder(cast("Analyzer", self._words))
+        self._mark = int(self._encoder.number_terms([_MARK])[0])
 
     @property
     def is_quick(self) -> bool:
@@ -108,7 +109,7 @@ class WordScanner:
             none = np.empty(0, np.int64)
             return ScannedWords(texts, words, ends, words[:0], none, self)
         # The last one of each text; what is behind it is joined.
-        marks = np.flatnonzero(words == self.numbers([_MARK])[0])
+        marks = np.flatnonzero(words == self._mark)
         marks = marks[np.searchsorted(marks, ends) - 1]
         sizes = ends - marks
         joined = words[byte_positions(marks + 1, sizes - 1)]
