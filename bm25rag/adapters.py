@@ -7,7 +7,8 @@ list, and that our own adapters import nothing else.
 ``Tokenizer``, ``VariantName``, ``DeltaOn``, ``OnDuplicate``, ``Mode``
     The types of arguments that an adapter passes on: closed sets are ``Literal`` types, so
     editors and type checkers see the choices.
-``check_count``, ``check_flag``, ``check_real``, ``check_sequence``, ``check_strings``
+``check_choice``, ``check_count``, ``check_flag``, ``check_real``, ``check_sequence``,
+``check_strings``
     The core's checks of arguments, for values that an adapter stores and passes on later: it can
     report an error at once, in the core's words.
 ``is_url``
@@ -56,7 +57,14 @@ from bm25rag.asking import (
     with_fields,
 )
 from bm25rag.awaited_calls import end_threads, in_read_thread, in_write_thread
-from bm25rag.common.checks import check_count, check_flag, check_real, check_sequence, check_strings
+from bm25rag.common.checks import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_real,
+    check_sequence,
+    check_strings,
+)
 from bm25rag.common.codec import decode_metadata, encode_metadata
 from bm25rag.common.models import maker_of
 from bm25rag.common.urls import is_url
@@ -88,6 +96,7 @@ __all__ = [
     "VariantName",
     "arun",
     "awaited",
+    "check_choice",
     "check_count",
     "check_flag",
     "check_real",

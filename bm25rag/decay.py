@@ -232,9 +232,10 @@ def read_decay(given: DecayLike) -> Decay | Prior:
         )
     kind: Any = Decay if "half_life" in given else Prior
     unknown = [name for name in given if name not in kind.__match_args__]
-    if unknown or "path" not in given:
+    lacks = "path" if "path" not in given else "half_life or full"
+    if unknown or lacks == "path" or given.keys().isdisjoint({"half_life", "full"}):
         takes = [f"{one.__name__}: {', '.join(one.__match_args__)}" for one in (Decay, Prior)]
-        problem = f"unknown: {unknown[0]!r:.100}" if unknown else "path is missing"
+        problem = f"unknown: {unknown[0]!r:.100}" if unknown else f"{lacks} is missing"
         raise ValueError(f"decay is a dict of the arguments of {' or '.join(takes)}; {problem}")
     made: Decay | Prior = kind(**given)
     return made.started()

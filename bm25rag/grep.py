@@ -74,7 +74,8 @@ class GrepMatch:
     row
         The row of the document that has it.
     start
-        Where in the document it begins, in bytes of UTF-8; with the row it says where to go on.
+        Where in the document it begins, in bytes of UTF-8, each line end counted as one; with the
+        row it says where to go on.
     """
 
     row: int
@@ -191,6 +192,9 @@ class Grep:
 
     def _in_block(self, block: Sequence[_Piece]) -> Iterator[GrepMatch]:
         text, at = b"\n".join([piece.text for piece in block]), 0
+        if b"\r" in text:
+            block = [piece._replace(text=_with_newlines(piece.text)) for piece in block]
+            text = b"\n".join([piece.text for piece in block])
         begins = list(accumulate((len(piece.text) + 1 for piece in block), initial=0))
         known, number = -1, 0  # the last piece that had a match, and of which line
         while at <= len(text) and (match := self.engine.search(text, at)):
@@ -237,7 +241,7 @@ class Grep:
 
     def _cuts(self, whole: memoryview) -> Iterator[tuple[int, int, bytes | memoryview]]:
         """Cut a text at line breaks, and a line that is too long where a character begins."""
-        text, longest = bytes(whole), self._cut
+        text, longest = _with_newlines(whole), self._cut
         start, line = 0, 1
         while len(text) - start > longest:
             end = text.rfind(b"\n", start, start + longest)
@@ -284,6 +288,11 @@ def _divided(pieces: Iterable[_Piece], limit: int) -> Iterator[Sequence[_Piece]]
         yield block
 
 
+def _with_newlines(text: bytes | memoryview) -> bytes:
+    r"""Return a text in which ``\n`` ends each line; see ``common.lines``."""
+    return bytes(text).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
 def _decode(text: bytes) -> str:
     return text.decode("utf-8", "surrogatepass")
 
@@ -298,7 +307,7 @@ def _check_pattern(pattern: object) -> None:
         raise ValueError(
             f"pattern must have 1 to {LONGEST_PATTERN:,} characters, got {len(pattern):,}"
         )
-    if "\n" in pattern:
+    if "\n" in pattern or "\r" in pattern:
         raise ValueError("pattern must be within one line: lines are searched one by one")
 
 

@@ -10,6 +10,7 @@ from bm25rag.agents.answers import Answer, Part
 from bm25rag.agents.cursors import digest, read_cursor, stale, write_cursor
 from bm25rag.agents.searching import filter_within
 from bm25rag.common.checks import check_count
+from bm25rag.common.lines import split_lines
 from bm25rag.documents import Line
 from bm25rag.filters import FilterSpec
 from bm25rag.grep import Grep, GrepMatch, Place
@@ -132,7 +133,7 @@ class _Page:
         if match.row != self._row:
             document = match.document
             named = answers.naming(document)
-            self._texts, self._row, self._shown = (document.text or "").split("\n"), match.row, 0
+            self._texts, self._row, self._shown = split_lines(document.text or ""), match.row, 0
         # The first line is there in any case, if need be without its neighbours, and shorter.
         sizes = [(self._around, _LONGEST_LINE), (0, _LONGEST_LINE), (0, _SHORT_LINE)]
         for around, width in sizes if not self.count else sizes[:1]:

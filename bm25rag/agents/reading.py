@@ -9,11 +9,11 @@ from typing import Any
 from bm25rag.agents import answers
 from bm25rag.agents.answers import Answer, Part
 from bm25rag.agents.cursors import digest, read_cursor, stale, write_cursor
-from bm25rag.agents.searching import filter_within
 from bm25rag.common.checks import check_id
+from bm25rag.common.lines import line_count, split_lines
 from bm25rag.documents import Document
 from bm25rag.errors import DocumentNotFoundError
-from bm25rag.filters import FilterSpec
+from bm25rag.filters import And, FilterSpec, parse_filter
 from bm25rag.index import BM25Index
 
 _LINES = re.compile(r"([0-9]{1,9})(?:(-)([0-9]{1,9})?)?")
@@ -165,7 +165,7 @@ def _part(
 
 def _text_lines(document: Document, span: tuple[int, int | None] | None) -> tuple[int, list[str]]:
     """Return the number of the first of the lines that are wanted, and these."""
-    texts = [] if document.text is None else document.text.split("\n")
+    texts = [] if document.text is None else split_lines(document.text)
     if span is None:
         return 1, texts
     first, last = span
@@ -173,7 +173,7 @@ def _text_lines(document: Document, span: tuple[int, int | None] | None) -> tupl
 
 
 def _line_count(documents: Sequence[Document]) -> int:
-    return sum(document.text.count("\n") + 1 for document in documents if document.text is not None)
+    return sum(line_count(document.text) for document in documents if document.text is not None)
 
 
 def _of_source(
@@ -183,7 +183,8 @@ def _of_source(
     within: FilterSpec | None,
 ) -> list[Document]:
     """Return the documents of a source in the order of its lines, those that hold some of them."""
-    both = filter_within({"source": {"$eq": source}}, within)
+    asked, own = parse_filter({"source": {"$eq": source}}), parse_filter(within)
+    both = asked if own is None or asked is None else And((own, asked))
     documents = index.get(index.ids(both, k=_MOST_OF_SOURCE))
     told = [document.metadata.get("line") for document in documents]
     begins = sorted(line for line in told if isinstance(line, int))

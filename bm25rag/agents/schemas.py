@@ -7,7 +7,7 @@ from typing import Any
 
 from bm25rag.agents.answers import BUDGET, LARGEST_BUDGET, LEAST_BUDGET
 from bm25rag.agents.grepping import MOST_CONTEXT
-from bm25rag.agents.searching import LONGEST_QUERY, MOST_HITS
+from bm25rag.agents.searching import LONGEST_QUERY, MOST_HITS, MOST_PER_GROUP
 from bm25rag.grep import LONGEST_PATTERN, has_regular_expressions
 
 _FILTER = """Only documents whose metadata pass. {"lang": "en", "year": {"$gte": 2020}}: all \
@@ -49,6 +49,8 @@ def paging() -> dict[str, Any]:
     }
 
 
+QUERY = """Words to look for. Signs and quotes mean nothing here: phrases, must and must_not are \
+arguments."""
 _DECAY = """Lowers scores by age: {"path": "date", "half_life": "30d", "floor": 0.5} halves them \
 every 30 days, to no less than half; or by a number: {"path": "stars", "full": 5, "floor": 0.5}."""
 
@@ -64,12 +66,15 @@ def search_schema(fields: str = "", parts: Collection[str] = ()) -> dict[str, An
         The fields of the documents, whose words count with weights, if they have any.
     """
     return {
-        "query": string("Words to look for.", LONGEST_QUERY),
+        "query": string(QUERY, LONGEST_QUERY),
         "k": integer("How many documents at most.", 10, 1, MOST_HITS),
         "filter": filter_schema(fields),
         "group": string(
-            "Return the best document of each group alone: a field of the metadata, or $text for"
+            "Group documents, and return the best of each: by a field of the metadata, or $text for"
             " equal texts. k then counts groups, and group_size how many of each match."
+        ),
+        "per_group": integer(
+            "With group: how many of each group at most; they come together.", 1, 1, MOST_PER_GROUP
         ),
         "decay": decay_schema(),
         **parts_schema(parts),
@@ -95,6 +100,7 @@ def parts_schema(parts: Collection[str] = ()) -> dict[str, Any]:
         "must": "Words or groups of words of which a document must have all.",
         "must_not": "Words or groups of words of which a document must not have all.",
         "phrases": "Words that a document must have in exactly this order, stop words too.",
+        "not_phrases": "Words that a document must not have in exactly this order.",
     }
     texts = {"type": "array", "items": {"type": "string"}, "maxItems": 100}
     lists = {name: texts | {"description": description} for name, description in said.items()}

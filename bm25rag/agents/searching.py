@@ -9,17 +9,19 @@ from bm25rag.agents import answers
 from bm25rag.agents.answers import Answer, Part
 from bm25rag.agents.cursors import digest, read_cursor, stale, write_cursor
 from bm25rag.common.checks import check_count, check_sequence
+from bm25rag.common.lines import line_of
 from bm25rag.common.sparse import Vector
 from bm25rag.documents import Hit, Snippet
-from bm25rag.filters import And, Filter, FilterSpec, parse_filter
+from bm25rag.filters import And, Demand, Filter, FilterSpec, escape_key, parse_filter
 from bm25rag.fusion import Ranking
 from bm25rag.hybrid import HybridSearch
 from bm25rag.index import BM25Index
 from bm25rag.search.query import Query
 from bm25rag.search.query_terms import QueryLike
 from bm25rag.search.results import BatchResult
+from bm25rag.search.shaping import group_key, group_value
 
-MOST_HITS, LONGEST_QUERY = 100, 10_000
+MOST_HITS, MOST_PER_GROUP, LONGEST_QUERY = 100, 10, 10_000
 # How far cursors lead, and how many documents of each ranking are fused.
 _DEEPEST, _FUSED = 10_000, 1000
 # Characters of a text that are shown at least, or all; fewer documents are shown rather.
@@ -46,8 +48,10 @@ def search(
     must: Sequence[str] = (),
     must_not: Sequence[str] = (),
     phrases: Sequence[str] = (),
+    not_phrases: Sequence[str] = (),
     field: str | None = None,
     group: str | None = None,
+    per_group: int = 1,
     decay: dict[str, Any] | None = None,
     vector: Vector | None = None,
     budget: int = answers.BUDGET,
@@ -67,15 +71,16 @@ def search(
     query
         A text of at most 10,000 characters; ``None`` for the vector alone.
     k
-        How many documents at most, 1 to 100.
+        How many documents at most, or groups, 1 to 100.
     filter
         In bm25rag's language.
-    also, must, must_not, phrases
+    also, must, must_not, phrases, not_phrases
         As in ``Query``, lists of texts; of 10,000 characters together, each.
     field
         As in ``Query``.
-    group, decay
-        As in ``BM25Index.search``.
+    group, per_group, decay
+        As in ``BM25Index.search``, but that the documents of a group come together; ``per_group``
+        is 10 at most.
     vector
         A sparse vector; with a query, both are fused.
     budget
@@ -102,32 +107,37 @@ def search(
     """
     room = answers.check_budget(budget) - answers.FRAME
     question: str | Query | None = None
-    if query is not None or vector is None or also or must or must_not or phrases or field:
-        question = read_question(query, must, must_not, phrases, also, field)
+    parts_asked = must, must_not, phrases, not_phrases, also, field
+    if query is not None or vector is None or any(parts_asked):
+        question = read_question(query, *parts_asked)
         room -= 0 if isinstance(question, str) else len(_INCOMPLETE) + len('"incomplete":"",')
     wanted = check_count("k", k, least=1)
     if wanted > MOST_HITS:
         message = f"k must be at most {MOST_HITS}; go on with the cursor of the answer"
         raise ValueError(message)
+    if check_count("per_group", per_group, least=1) > MOST_PER_GROUP:
+        message = f"per_group must be at most {MOST_PER_GROUP}; search in one group for all of it"
+        raise ValueError(message)
     both = filter_within(filter, within)
-    shaping = {"group": group, "decay": decay}
+    shaping = {"group": group, "per_group": per_group, "decay": decay}
     ranking = _Ranking(index.snapshot(), question, vector, both, shaping, options or {}, beside)
-    parts_asked = [*must], [*must_not], [*phrases], [*also], field
-    asked = digest("search", scope, query, vector, filter, parts_asked, shaping)
+    given = [[*texts] for texts in parts_asked[:-1]]
+    asked = digest("search", scope, query, vector, filter, given, field, shaping)
     offset, before = 0, ""
     if cursor is not None:
         (offset,), before = read_cursor(cursor, asked, 1)
     if offset > _DEEPEST:
         raise stale()
-    hits = ranking.first(offset + wanted)
+    hits, total = ranking.first(offset + wanted)
     if cursor is not None and (len(hits) < offset or _ids_of(hits[:offset]) != before):
         raise stale()
-    answers.without_context(index, hits[offset:])
-    parts = _shown(hits[offset:], offset, room, metadata)
-    last, total = offset + len(parts), ranking.count(len(hits), offset + wanted)
-    has_more = total is None or last < total
+    page = [hit for own in ranking.by_group(hits[offset:])[:wanted] for hit in own]
+    answers.without_context(index, page)
+    parts = _shown(page, offset, room, metadata)
+    last = offset + len(parts)
+    has_more = total is None or last < len(hits) or len(ranking.by_group(hits)) < total
     more = write_cursor(asked, (last,), _ids_of(hits[:last])) if has_more else None
-    parts_given = must or must_not or phrases
+    parts_given = any(parts_asked[:4])
     has = "all that is asked for" if parts_given else "a word of the query"
     answer = answers.make_answer(
         "hits",
@@ -160,35 +170,56 @@ class _Ranking:
         beside: Beside | None,
     ) -> None:
         self.index, self.query, self.vector, self.beside = index, query, vector, beside
-        self.filter, self.shaping, self.options = filter, shaping, options
+        self.filter, self.shaping = filter, shaping
+        self.options: dict[str, Any] = {} if vector is not None else {**options}
+        self._group: str | None = {**shaping, **self.options}["group"]
         # Whether there was no time to look into all texts.
         self.cut = False
-        # What was found, unless it is a list of all.
-        self._batch: BatchResult | None = None
-        self._all: list[Hit] = []
 
-    def first(self, k: int) -> list[Hit]:
-        """Return the best k, once."""
+    def first(self, k: int) -> tuple[list[Hit], int | None]:
+        """Return the best k, documents or groups, and how many there are; perhaps ``None``.
+
+        Those of a group come together, so that more of them go on where fewer have ended.
+        """
+        hits, batch = self._found(k)
+        groups = self.by_group(hits)
+        total: int | None = len(groups)
+        if len(groups) >= k:
+            if isinstance(self.query, Query) and (self.query.phrases or self.query.not_phrases):
+                total = None  # all texts that have the words would have to be looked at
+            elif batch is not None:
+                total = int(batch.totals()[0])
+        return [hit for own in groups[:k] for hit in own], total
+
+    def by_group(self, hits: Sequence[Hit]) -> list[list[Hit]]:
+        """Return hits by their groups, in the order of the first of each."""
+        if self._group is None:
+            return [[hit] for hit in hits]
+        groups: dict[object, list[Hit]] = {}
+        for hit in hits:
+            key = group_key(group_value(hit, self._group))
+            groups.setdefault((hit.id,) if key is None else key, []).append(hit)
+        return [*groups.values()]
+
+    def _found(self, k: int) -> tuple[list[Hit], BatchResult | None]:
+        """Return the best k at least: all that there are, if there is no batch with them."""
         shaping: Any = self.shaping
         if self.beside is not None and self.query is not None:
-            self._all = self._with(self.beside, self.query)
-            return self._all[:k]
+            return self._with(self.beside, self.query), None
         if self.vector is None:
             one: list[QueryLike] = [self.query or ""]
             options: Any = {"threads": 1, **shaping, **self.options}
-            self._batch = self.index.search_batch(one, k, self.filter, **options)
-            self.cut = bool(self._batch.cut)
+            batch = self.index.search_batch(one, k, self.filter, **options)
+            self.cut = bool(batch.cut)
         elif self.query is None:
             vectors = self.index.vectors
-            self._batch = vectors.search_batch([self.vector], k, self.filter, **shaping)
+            batch = vectors.search_batch([self.vector], k, self.filter, **shaping)
         else:  # the same ranking, however many are wanted of it
             options = {"fetch_k": _FUSED, **shaping}
-            self._all = self.index.search_hybrid(
-                self.query, self.vector, _FUSED, self.filter, **options
-            )
-            return self._all[:k]
-        (hits,) = self._batch.hits()
-        return hits
+            hits = self.index.search_hybrid(self.query, self.vector, _FUSED, self.filter, **options)
+            return hits, None
+        (hits,) = batch.hits()
+        return hits, batch
 
     def _with(self, beside: Beside, query: str | Query) -> list[Hit]:
         """Return all that are fused with what another retriever finds."""
@@ -199,14 +230,6 @@ class _Ranking:
         while not search.take(beside(text, search.wanted)):
             pass
         return search.hits()
-
-    def count(self, found: int, k: int) -> int | None:
-        """Return how many there are, given how many of the best k there were; perhaps ``None``."""
-        if found < k:
-            return found
-        if isinstance(self.query, Query) and self.query.phrases:
-            return None  # all texts that have the words would have to be looked at
-        return len(self._all) if self._batch is None else int(self._batch.totals()[0])
 
 
 def _ids_of(hits: Sequence[Hit]) -> str:
@@ -266,8 +289,8 @@ def _part(hit: Hit, rank: int, snippet: Snippet, described: int) -> Part:
     if whole is None:
         content["text"], text = None, "(text not stored)"
     else:
-        first = whole.count("\n", 0, start) + 1
-        lines = [first, first + text.count("\n")]
+        first = line_of(whole, start)
+        lines = [first, line_of(whole, start + len(text))]
         content |= {"text": text, "lines": lines, "spans": [[one.start, one.end] for one in spans]}
         notes.insert(0, f"lines {lines[0]}-{lines[1]}" if lines[0] < lines[1] else f"line {first}")
         if start or len(text) < len(whole):
@@ -284,6 +307,7 @@ def read_question(
     must: Any = (),
     must_not: Any = (),
     phrases: Any = (),
+    not_phrases: Any = (),
     also: Any = (),
     field: Any = None,
 ) -> str | Query:
@@ -294,7 +318,8 @@ def read_question(
     if len(query) > LONGEST_QUERY:
         message = f"query must have at most {LONGEST_QUERY:,} characters, got {len(query):,}"
         raise ValueError(message)
-    given = {"must": must, "must_not": must_not, "phrases": phrases, "also": also}
+    wanted = {"must": must, "phrases": phrases, "also": also}
+    given = {**wanted, "must_not": must_not, "not_phrases": not_phrases}
     parts: dict[str, Any] = {
         name: _parts(name, value) for name, value in given.items() if value is not None
     }
@@ -317,11 +342,21 @@ def _parts(name: str, value: Any) -> list[str]:
 
 
 def filter_within(filter: object, within: FilterSpec | None) -> Filter | None:
-    """Return a filter of a model's and one of yours together; raise if the model's is wrong."""
-    both = parse_filter(check_filter(filter))
-    if within is not None and (own := parse_filter(within)) is not None:
-        both = own if both is None else And((own, both))
-    return both
+    """Return a filter of a model's and one of yours together; raise if the model's is wrong.
+
+    Without yours, the model's is strict: to name a field that no document has is an error, which
+    says what fields there are, or what may be meant. With yours, it would tell of documents that
+    must not be seen.
+    """
+    asked = parse_filter(check_filter(filter))
+    own = None if within is None else parse_filter(within)
+    if asked is None:
+        return own
+    if own is not None:
+        return And((own, asked))
+    names = {path: ".".join(map(escape_key, path)) for path in asked.paths}
+    meant = (demand._replace(strict=True) for demand in asked.demands)
+    return And((asked,), (*meant, *(Demand(path, name) for path, name in names.items())))
 
 
 def check_filter(value: object) -> dict[str, Any] | None:

@@ -219,6 +219,8 @@ class Analyzer:
         self._all_terms = _WordTerms(self, question=False, keeps_all=True)
         # Those that no search uses now; see ``word_scanner``.
         self.word_scanners: list[Any] = []
+        # What ``written`` remembers.
+        self.written_words: dict[str, Any] = {}
 
     def _check_also(
         self, given: Iterable[tuple[Analyzer, float]]
@@ -311,7 +313,7 @@ class Analyzer:
         if not self.joins_words:
             return []
         if question:
-            return self.splitter.find_otherwise(text, self._unwanted)
+            return self.splitter.find_otherwise(text, self.unwanted)
         return self.splitter.joined_words(text)
 
     def query_terms(self, text: str) -> list[str]:
@@ -347,7 +349,8 @@ class Analyzer:
         return terms or self._all_terms.of(words, text)
 
     @lazy_property
-    def _unwanted(self) -> frozenset[str]:
+    def unwanted(self) -> frozenset[str]:
+        """All stop words: those of documents, and those of questions alone."""
         return self.stopwords | self.query_stopwords
 
     def query_terms_of_each(self, texts: Sequence[str]) -> list[list[str]]:
@@ -717,7 +720,7 @@ class _WordTerms:
         analyzer = self._analyzer
         if not (analyzer.joins_words and self._asks):
             return None
-        splitter, asked = analyzer.splitter, analyzer._unwanted
+        splitter, asked = analyzer.splitter, analyzer.unwanted
         return Otherwise(
             find=partial(splitter.find_otherwise, stopwords=asked),
             analyze=analyzer._document_terms.of,

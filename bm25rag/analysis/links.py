@@ -74,14 +74,13 @@ def _is_within(text: str, chain: Match[str], rules: BigramRules) -> bool:
     return after != "" and scripts.is_in_word(after) and not is_cut(after, rules)
 
 
-def numbered_words(text: str, stopwords: AbstractSet[str]) -> list[str]:
-    """Return words and numbers that follow one another, as one word each, but for stop words.
+def numbered_words(text: str, stopwords: AbstractSet[str]) -> Iterator[Joined]:
+    """Yield words and numbers that follow one another, as one word each, but for stop words.
 
     "Type 2" may be written "type2", and "16 GB" "16GB".
     """
-    pairs = [[part for part in found.groups() if part] for found in _PAIR.finditer(text)]
-    return [
-        first + second
-        for first, second in pairs
-        if len(first) + len(second) <= LONGEST_PAIR and stopwords.isdisjoint((first, second))
-    ]
+    for found in _PAIR.finditer(text):
+        first, second = (part for part in found.groups() if part)
+        if len(first) + len(second) <= LONGEST_PAIR and stopwords.isdisjoint((first, second)):
+            end = found.end() + len(second)
+            yield Joined(first + second, found.start(), end)

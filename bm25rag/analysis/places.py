@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 from bm25rag.analysis import scripts
 from bm25rag.analysis.analyzer import Analyzer
+from bm25rag.analysis.written import word_starts
+from bm25rag.common.lines import placed_lines
 from bm25rag.documents import Line, Snippet, Span
 
 # How far a cut may move to fall between words.
@@ -81,8 +83,8 @@ class QueryMatcher(NamedTuple):
         """Return the lines in which spans begin."""
         lines: list[Line] = []
         spans = self.spans(text)
-        start = at = 0  # of the line in the text, and the next of the spans
-        for number, line in enumerate(text.split("\n"), 1):
+        at = 0  # the next of the spans
+        for number, (start, line) in enumerate(placed_lines(text) if spans else (), 1):
             end, own = start + len(line), []
             while at < len(spans) and spans[at].start <= end:
                 first, last, term = spans[at]
@@ -90,7 +92,6 @@ class QueryMatcher(NamedTuple):
                 at += 1
             if own:
                 lines.append(Line(number, line, own))
-            start = end + 1
         return lines
 
     def snippet(self, text: str, width: int) -> Snippet:
@@ -188,12 +189,11 @@ def _locate(block: _Block, analyzer: Analyzer) -> list[Match]:
     """Find the positions of words in the text that they come from; they are in order."""
     folded, spans = _fold(block.text, analyzer)
     matches = []
-    at = 0
-    for word in block.words:
-        same = word.replace("ς", "σ")
-        first = folded.find(same, at)
-        if first < 0 or not word:  # a pattern may match nothing at all
+    starts = word_starts(analyzer, block.words, folded)
+    for word, first in zip(block.words, starts, strict=True):
+        if first < 0:  # a pattern may match nothing at all
             continue
+        same = word.replace("ς", "σ")
         for token, term in block.found.get(word, ()):
             inner = _place_of(token.replace("ς", "σ"), same)
             if inner < 0:  # the parts of identifiers are in lower case
@@ -202,7 +202,6 @@ def _locate(block: _Block, analyzer: Analyzer) -> list[Match]:
             stop = begin + (len(token) if inner >= 0 else len(word))
             start, end = block.start + spans[begin][0], block.start + spans[stop - 1][1]
             matches.append(Match(start, end, term, begin, stop, folded[begin:stop]))
-        at = first + len(analyzer.splitter.first_of_bigram(word) or word)
     if not block.joined:
         return matches
     for word, first, last in analyzer.splitter.find_joined(folded):

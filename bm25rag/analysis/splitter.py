@@ -217,11 +217,16 @@ class WordSplitter:
 
         return joined_words(folded, self._bigrams)
 
-    def find_otherwise(self, text: str, stopwords: frozenset[str]) -> list[str]:
-        """Return what is also one word in a question, as "e-mail" and "type 2" are."""
+    def find_numbered(self, folded: str, stopwords: frozenset[str]) -> Iterator[Joined]:
+        """Yield the same for what is one word in questions alone, as "type 2" is."""
         from bm25rag.analysis.links import numbered_words
 
-        return self.joined_words(text) + numbered_words(self.fold(text), stopwords)
+        return numbered_words(folded, stopwords)
+
+    def find_otherwise(self, text: str, stopwords: frozenset[str]) -> list[str]:
+        """Return what is also one word in a question, as "e-mail" and "type 2" are."""
+        numbered = self.find_numbered(self.fold(text), stopwords)
+        return self.joined_words(text) + [joined.word for joined in numbered]
 
     def _scan(self, text: str, question: bool) -> list[str] | None:
         """Return the words of a text, ``None`` where no compiled scanner finds them."""

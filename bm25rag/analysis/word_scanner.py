@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence, Set
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
 from bm25rag.analysis.encoder import Encoder
+from bm25rag.analysis.written import WholeWords, whole_words
+from bm25rag.columns.column import byte_positions
 from bm25rag.common.arrays import Bool, Int64, UInt32
 
 if TYPE_CHECKING:
@@ -18,21 +20,32 @@ if TYPE_CHECKING:
 _MOST_WORDS = 1 << 17
 
 
+# Between the words of a text and those that are also one, which are never numbers.
+_MARK = "0"
+
+
 class ScannedWords(NamedTuple):
     """The words of some texts.
 
     Parameters
     ----------
+    texts
+        The texts.
     words
         The number of each word, one text after another.
     ends
         Where the words of each text end.
+    joined, owners
+        What is also one word, as "e-mail" is, by its number, and which text it is in.
     scanner
         Knows the numbers.
     """
 
+    texts: Sequence[str]
     words: UInt32
     ends: Int64
+    joined: UInt32
+    owners: Int64
     scanner: WordScanner
 
     def places(self, word: str) -> Int64:
@@ -48,6 +61,24 @@ class ScannedWords(NamedTuple):
         """Return which texts some places are in."""
         return np.searchsorted(self.ends, places, "right")
 
+    def inside(self, places: Int64) -> Int64:
+        """Return those of ascending places in which the text of the place before goes on."""
+        at = np.searchsorted(places, self.ends)  # there are fewer ends than places
+        at = at[at < len(places)]
+        return np.delete(places, at[np.isin(places[at], self.ends)])
+
+    def texts_that_join(self, words: Set[str]) -> list[int]:
+        """Return the texts in which any of some words is of several."""
+        if not len(self.joined):
+            return []
+        wanted = {*self.scanner.numbers(words).tolist()}
+        pairs = zip(self.joined.tolist(), self.owners.tolist(), strict=True)
+        return sorted({text for word, text in pairs if word in wanted})  # they are few
+
+    def whole_words(self, text: int, wanted: Set[str]) -> WholeWords:
+        """Return the words of a text, as the function does."""
+        return self.scanner.whole_words(self.texts[text], wanted)
+
 
 class WordScanner:
     """Numbers words as ``Analyzer.whole_words`` returns them; for one thread at a time.
@@ -58,6 +89,7 @@ class WordScanner:
     def __init__(self, analyzer: Analyzer) -> None:
         self._words = _WholeWords(analyzer)
         self._encoder = Encoder(cast("Analyzer", self._words))
+        self._mark = int(self._encoder.number_terms([_MARK])[0])
 
     @property
     def is_quick(self) -> bool:
@@ -69,8 +101,29 @@ class WordScanner:
 
     def scan(self, texts: Sequence[str]) -> ScannedWords:
         """Find the words of texts."""
-        words, counts = self._encoder.encode(texts)
-        return ScannedWords(words, np.cumsum(counts, dtype=np.int64), self)
+        joins = self._words.joins_words
+        marked = [f"{text} {_MARK}" for text in texts] if joins else texts
+        words, counts = self._encoder.encode(marked)
+        ends = np.cumsum(counts, dtype=np.int64)
+        if not joins:
+            none = np.empty(0, np.int64)
+            return ScannedWords(texts, words, ends, words[:0], none, self)
+        # The last one of each text; what is behind it is joined.
+        marks = np.flatnonzero(words == self._mark)
+        marks = marks[np.searchsorted(marks, ends) - 1]
+        sizes = ends - marks
+        joined = words[byte_positions(marks + 1, sizes - 1)]
+        owners = np.repeat(np.arange(len(texts)), sizes - 1)
+        kept = np.delete(words, byte_positions(marks, sizes))
+        return ScannedWords(texts, kept, ends - np.cumsum(sizes), joined, owners, self)
+
+    def whole_words(self, text: str, wanted: Set[str]) -> WholeWords:
+        """Return the words of a text, as the function does."""
+        return whole_words(self._words.analyzer, text, wanted)
+
+    def numbers(self, words: Collection[str]) -> UInt32:
+        """Return the numbers of words."""
+        return self._encoder.number_terms([*words])
 
     def numbers_of(self, word: str) -> UInt32:
         """Return the number of a word, and those of the words so far that have its terms."""
@@ -84,9 +137,9 @@ class _WholeWords:
     """What an encoder needs of an analyzer for which each word is a term, stop words too."""
 
     def __init__(self, analyzer: Analyzer) -> None:
-        self._analyzer, self.tokenizer, self.splitter = analyzer, None, analyzer.splitter
+        self.analyzer, self.tokenizer, self.splitter = analyzer, None, analyzer.splitter
         self.keeps_words = analyzer.splitter.keeps_words and analyzer.stemmer is None
-        self.joins_words, self.stopwords = False, frozenset[str]()
+        self.joins_words, self.stopwords = analyzer.joins_words, frozenset[str]()
         # The words of several terms, by each of these.
         self.of_several: dict[str, list[str]] = {}
 
@@ -95,7 +148,7 @@ class _WholeWords:
     ) -> tuple[list[str], dict[int, int], list[int]]:
         """Return each word with its terms joined, and which words have none."""
         tokens, counts = self.splitter.split_words(words, question, odd)
-        stems = self._analyzer.stems(tokens)
+        stems = self.analyzer.stems(tokens)
         if not counts:
             return stems, counts, []
         each, whole, bare = iter(stems), list[str](), list[int]()

@@ -75,7 +75,7 @@ def inspect_command(
     opened = OpenedIndex(index_path, options["untrusted"], options["commit"])
     if options["restrict"] is not None:
         with usage_errors():
-            opened.restricted_to(options["restrict"])
+            opened.restricted_to(options["restrict"], options["statistics"])
     for warned in opened.warned:
         write_message(f"Warning: {one_line(warned)}")
     count = counted(len(opened.at()), "document")

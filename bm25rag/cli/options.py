@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from bm25rag import BM25Index, Query
 from bm25rag.cli.terminal import one_line
@@ -128,7 +129,7 @@ def open_index(path: Path | str, options: Mapping[str, Any]) -> BM25Index:
     index = BM25Index.open(path, untrusted=options["untrusted"], commit=options["commit"])
     with usage_errors():
         if options["restrict"] is not None:
-            index = index.restricted(options["restrict"])
+            index = index.restricted(options["restrict"], statistics=options["statistics"])
         parameters = scoring_parameters(options)
         return index.tune(**parameters) if parameters else index
 
@@ -175,17 +176,42 @@ decay_option = click.option(
     """ by a number, as in '{"path": "stars", "full": 5}'.""",
 )
 
-restrict_option = click.option(
-    "--restrict",
-    metavar="JSON",
-    callback=_parse_json,
-    help="Documents that do not pass this filter are as if INDEX did not hold them.",
-)
+
+def restrict_option(statistics: Literal["whole", "part"] = "whole") -> Callable[[Any], Any]:
+    """Return the options of what is restricted, given by which statistics it is scored."""
+    return together(
+        click.option(
+            "--restrict",
+            metavar="JSON",
+            callback=_parse_json,
+            is_eager=True,  # --statistics asks for it, whichever comes first
+            help="Documents that do not pass this filter are as if INDEX did not hold them.",
+        ),
+        click.option(
+            "--statistics",
+            type=click.Choice(["whole", "part"]),
+            default=statistics,
+            show_default=True,
+            callback=_only_with_restrict,
+            help="With --restrict: whether scores are those of the whole INDEX, or of an index of"
+            " these documents alone.",
+        ),
+    )
+
+
+def _only_with_restrict(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    given = context.get_parameter_source(str(parameter.name)) is not ParameterSource.DEFAULT
+    if given and context.params.get("restrict") is None:
+        message = "--statistics is for --restrict: give a filter, too"
+        raise click.UsageError(message)
+    return value
+
+
 commit_option = click.option(
     "--commit", metavar="ID", help="An earlier commit that is kept; 'bm25rag commits' lists them."
 )
 # INDEX for commands that read it, and what they may see of it.
-reading_argument = together(index_argument, restrict_option, commit_option)
+reading_argument = together(index_argument, restrict_option(), commit_option)
 
 syntax_option = click.option(
     "--syntax",

@@ -28,7 +28,7 @@ class Demand(NamedTuple):
     strict
         Whether it is an error if no document has it, or only a warning.
     meant
-        The filter that may be meant instead.
+        The filter that may be meant instead; empty: none is known.
     """
 
     path: tuple[str, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bm25rag.common.arrays import Int64
 from bm25rag.common.urls import is_url, shown_url
@@ -33,6 +33,8 @@ class OpenedIndex:
     ----------
     restrict
         The filter outside of which nothing may be found, counted or named; ``None``: none.
+    statistics
+        By which statistics documents are then scored, as in ``BM25Index.restricted``.
     trouble
         Why the folder could not be read again; empty if it could.
     warned
@@ -47,6 +49,7 @@ class OpenedIndex:
     ) -> None:
         self.path, self.untrusted = path, untrusted
         self.restrict: dict[str, Any] | None = None
+        self.statistics: Literal["whole", "part"] = "whole"
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             self._reader = self._open(commit)
@@ -57,10 +60,12 @@ class OpenedIndex:
         self._earlier: OrderedDict[str, BM25Index] = OrderedDict()
         self._vocabularies: OrderedDict[str, tuple[list[str], Int64]] = OrderedDict()
 
-    def restricted_to(self, filter: dict[str, Any]) -> OpenedIndex:
-        """Show nothing of the documents that do not pass; raise ``FilterError`` if it is wrong."""
-        self._view = self._reader.restricted(filter)
-        self.restrict = filter
+    def restricted_to(
+        self, filter: dict[str, Any], statistics: Literal["whole", "part"] = "whole"
+    ) -> OpenedIndex:
+        """Show nothing of the documents that do not pass; raise as ``BM25Index.restricted``."""
+        self._view = self._reader.restricted(filter, statistics=statistics)
+        self.restrict, self.statistics = filter, statistics
         return self
 
     @property
@@ -101,7 +106,9 @@ class OpenedIndex:
         return BM25Index.open(self.path, untrusted=self.untrusted, commit=commit)
 
     def _restricted(self, index: BM25Index) -> BM25Index:
-        return index if self.restrict is None else index.restricted(self.restrict)
+        if self.restrict is None:
+            return index
+        return index.restricted(self.restrict, statistics=self.statistics)
 
     def _refresh(self) -> None:
         if is_url(self.path):  # asking the store would take longer than most views

@@ -24,7 +24,9 @@ def _opening(opened: OpenedIndex, side: Side, name: str = "index") -> list[str]:
     )
     lines = [f"{name} = {call}"]
     if opened.restrict is not None:
-        lines.append(f"{name} = {name}.restricted({opened.restrict!r})")
+        own = None if opened.statistics == "whole" else opened.statistics
+        call = _called(f"{name}.restricted", opened.restrict, statistics=own)
+        lines.append(f"{name} = {call}")
     arguments = side.settings.arguments(side.saved)
     if arguments:
         lines.append(f"{name} = {_called(f'{name}.tune', **arguments)}")

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, NamedTuple, TypeVar
 
+from bm25rag.common.lines import with_newlines
 from bm25rag.readers.lines import (
     fail,
     located,
@@ -87,14 +88,17 @@ STRICT = Tolerance()
 
 def content(path: Path, tolerance: Tolerance = STRICT) -> str:
     """Return the text of a file, with newlines as line ends."""
-    text = decode(raw_content(path), path, tolerance).replace("\r\n", "\n")
+    text = with_newlines(decode(raw_content(path), path, tolerance))
     if "\0" in text:
         fail(path, text.count("\n", 0, text.index("\0")) + 1, "not a text: there is a NUL byte")
     return text
 
 
 def decoded_lines(path: Path, tolerance: Tolerance = STRICT) -> Iterator[str | ValueError]:
-    """Yield each line with its line end, or what is wrong with it; only a newline ends a line."""
+    r"""Yield each line with its line end, or what is wrong with it.
+
+    Only ``\n`` ends a line; in a file without any, as old Macs wrote them, ``\r`` does.
+    """
     with open_bytes(path) as stream:
         lines = _raw_lines(stream, path)
         begin: list[bytes | ValueError] = []
@@ -107,12 +111,18 @@ def decoded_lines(path: Path, tolerance: Tolerance = STRICT) -> Iterator[str | V
             raw = b"".join(map(or_raise, begin))
             raw += read_whole(stream, path, size_limit() - len(raw))
             text = decode(raw, path, tolerance._replace(encoding=encoding))
-            yield from io.StringIO(text, newline="\n")
+            yield from io.StringIO(text, newline="\n" if "\n" in text else "\r")
             return
         if b"\0" in head:
             number = next(n for n, line in enumerate(begin, 1) if b"\0" in or_raise(line))
             fail(path, number, "not a text: there is a NUL byte")
-        yield from _lines(chain(begin, lines), encoding, path, tolerance)
+        decoded = _lines(chain(begin, lines), encoding, path, tolerance)
+        first = next(decoded, "")
+        if isinstance(first, str) and not first.endswith("\n"):  # the only one
+            yield from io.StringIO(first, newline="\r")
+        else:
+            yield first
+        yield from decoded
 
 
 def _raw_lines(stream: IO[bytes], path: Path) -> Iterator[bytes | ValueError]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from bm25rag.analysis import Analyzer
+from bm25rag.analysis.written import Term, WholeWords, Written, written
 from bm25rag.common.arrays import Bool, Int64
 from bm25rag.search.phrases import WordsInText
 from bm25rag.search.query import InField, Part, Query
@@ -21,8 +22,8 @@ from bm25rag.search.query_terms import (
     terms_of_each,
 )
 
-if TYPE_CHECKING:
-    pass
+# Terms of which a document has one: that of a word, and those of what is also one word with it.
+Clause: TypeAlias = tuple[str, ...]
 
 # The kinds of parts, and which of them matches must have.
 KINDS = {"must": True, "phrases": True, "must_not": False, "not_phrases": False}
@@ -42,7 +43,9 @@ class Requirement(NamedTuple):
     given
         The part.
     terms
-        What a document that has it has in the postings.
+        The terms of its words.
+    clauses
+        What a document that has it has in the postings: of each, any term.
     words
         Finds it in the words of a text; ``None``: the terms say all.
     field
@@ -52,6 +55,7 @@ class Requirement(NamedTuple):
     kind: str
     given: Part
     terms: tuple[str, ...]
+    clauses: tuple[Clause, ...]
     words: WordsInText | None
     field: str | None
 
@@ -84,16 +88,22 @@ class Restriction(NamedTuple):
     any_of: tuple[str, ...]
 
     @property
-    def required(self) -> set[tuple[str, str | None]]:
-        """The terms that every match has, each with the field in which it has it."""
+    def required(self) -> set[tuple[Clause, str | None]]:
+        """The terms of which every match has one, with the field in which it has it."""
         wanted = (one for one in self.requirements if one.wanted)
-        return {(term, one.searched) for one in wanted for term in one.terms}
+        return {(clause, one.searched) for one in wanted for clause in one.clauses}
 
     @property
     def fields(self) -> set[str]:
         """The fields that it names."""
         named = {self.query.field, *(one.field for one in self.requirements)}
         return {field for field in named if field is not None}
+
+    @property
+    def spellings(self) -> frozenset[str]:
+        """What words of a text may be as one, where it must be looked at."""
+        each = (one.words.spellings for one in self.requirements if one.words is not None)
+        return frozenset(chain.from_iterable(each))
 
     @property
     def asks_texts(self) -> bool:
@@ -151,7 +161,8 @@ def analyzed(analyzer: Analyzer, query: Query, name: str) -> Terms:
     wanted = [one for one in requirements if one.wanted]
     terms = RestrictedTerms(text if isinstance(text, dict) else ())
     if isinstance(query.text, Mapping):
-        for term in chain.from_iterable(one.terms for one in wanted):
+        clauses = (clause for one in wanted for clause in one.clauses)
+        for term in chain.from_iterable(clauses):
             terms.setdefault(term, 0.0)
     else:
         unweighted = () if isinstance(text, dict) else text
@@ -180,28 +191,58 @@ def _requirement(
     in_a_row, part = kind.endswith("phrases"), given
     if isinstance(given, InField):
         field, part = given
-    words = analyzer.whole_words(part) if isinstance(part, str) else [*part]
-    if in_a_row:
-        # Stop words are in no postings, and what has the stem of one may be one.
-        stems = chain.from_iterable(word.split("\0") for word in words)
-        terms = [stem for stem in stems if stem not in analyzer.stopped_stems]
-    else:
-        terms = analyzer.terms(part) if isinstance(part, str) else words
-        if isinstance(part, str) and analyzer.stopped_stems.issuperset(terms):
-            terms = []  # texts of nothing but stop words keep them, and others do not
     if isinstance(part, str):
-        terms = _in_index(analyzer, terms)
-    if not words:
+        found = written(analyzer, part, question=True)
+    else:
+        terms = cast("Sequence[str]", part)
+        found = Written([_given_word(word, in_a_row) for word in terms], [])
+    if not found.words:
         raise ValueError(f"{name}, {part!r:.100}, has no words as the index analyses texts")
-    if len(words) > _LONGEST and in_a_row:
+    if len(found.words) > _LONGEST and in_a_row:
         raise ValueError(
-            f"{name} has {len(words):,} words, at most {_LONGEST:,} in a row are looked for: "
+            f"{name} has {len(found.words):,} words, at most {_LONGEST:,} in a row are looked for: "
             "shorten it"
         )
-    in_terms = bool(terms) and (not in_a_row or (len(words) == 1 and "\0" not in words[0]))
-    looked_for = words if in_a_row else [*dict.fromkeys(words)]
-    matcher = None if in_terms else WordsInText(looked_for, in_a_row)
-    return Requirement(kind, given, tuple(dict.fromkeys(terms)), matcher, field)
+    clauses = _clauses(analyzer, found, in_a_row)
+    if isinstance(part, str) and analyzer.stopped_stems.issuperset(chain.from_iterable(clauses)):
+        clauses = []  # texts of nothing but stop words keep them, and others do not
+    if isinstance(part, str):
+        clauses = [tuple(_in_index(analyzer, [*clause])) for clause in clauses]
+    whole = WholeWords.of(found)
+    if not in_a_row:
+        whole = WholeWords([*dict.fromkeys(whole.words)])
+    in_terms = bool(clauses)
+    if in_a_row:
+        in_terms &= len(whole.words) == 1 and not whole.longer and "\0" not in whole.words[0]
+    matcher = None if in_terms else WordsInText(whole, in_a_row)
+    own = dict.fromkeys(clause[0] for clause in clauses)
+    return Requirement(kind, given, tuple(own), tuple(clauses), matcher, field)
+
+
+def _given_word(word: str, in_a_row: bool) -> tuple[Term, ...]:
+    """Return the terms of a word in a list: of phrases, a word may have several."""
+    return tuple(Term(term, False) for term in (word.split("\0") if in_a_row else [word]))
+
+
+def _clauses(analyzer: Analyzer, found: Written, in_a_row: bool) -> list[Clause]:
+    """Return what documents that have some words have in the postings: of each, any term.
+
+    A word is there by itself, or in what is also one word with others: "e-mail" by "e" and "mail",
+    or by "email". Stop words are in no postings, and what has the stem of one may be one.
+    """
+    longer: list[list[str]] = [[] for _ in found.words]
+    for begin, end, (term, is_stopped) in found.longer:
+        if in_a_row or not is_stopped:
+            for own in longer[begin:end]:
+                own.append(term)
+    clauses: dict[Clause, None] = {}
+    for word, others in zip(found.words, longer, strict=True):
+        for term, is_stopped in word:
+            own = [term] if in_a_row or not is_stopped else []
+            clause = tuple(dict.fromkeys([*own, *others]))
+            if clause and not (in_a_row and analyzer.stopped_stems.intersection(clause)):
+                clauses[clause] = None
+    return [*clauses]
 
 
 def _scoring(analyzer: Analyzer, one: Requirement) -> Sequence[str]:
@@ -232,7 +273,7 @@ def corrected(terms: RestrictedTerms, weights: dict[str, float], fixed: dict[str
         The replacement of each term; what must not be there stays as it is.
     """
     parts: dict[str, list[Part]] = {}
-    for kind, given, own, words, _ in terms.restriction.requirements:
+    for kind, given, own, _, words, _ in terms.restriction.requirements:
         held = own if words is None else words.words
         is_fixed = KINDS[kind] and not fixed.keys().isdisjoint(held)
         fixed_terms = tuple(fixed.get(term, term) for term in held)

@@ -48,9 +48,11 @@ def check_demands(
         if has(demand.path):
             continue
         name = _name(demand.path)
-        if not demand.strict:
+        if demand.meant:
             message = f"no document has the field {name!r}, so nothing equals it: did you mean "
             odd.append(f"filter at {demand.at:.100}: {message}{demand.meant}?")
+            if demand.strict:
+                raise FilterError(odd[-1])
             continue
         paths = {_name(path): path for path in named()}
         nearest = get_close_matches(name, paths, n=len(paths) or 1, cutoff=0.0)

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from time import monotonic
 from typing import TypeAlias
 
 import numpy as np
 
 from bm25rag.analysis.word_scanner import borrow, give_back
+from bm25rag.analysis.written import WholeWords, whole_words
 from bm25rag.common.arrays import Bool, Int64, UInt16
 from bm25rag.common.strings import CONTEXT
 from bm25rag.filters import CallableFilter, Filter
 from bm25rag.kernels.records import Allowed
 from bm25rag.scoring.variants import Parameters
 from bm25rag.search import ranking
-from bm25rag.search.analyzed_parts import QUOTED, Requirement, Restriction
+from bm25rag.search.analyzed_parts import QUOTED, Clause, Requirement, Restriction
 from bm25rag.search.query import InField, Part
 from bm25rag.search.query_terms import RestrictedTerms, Terms
 from bm25rag.search.snapshot import Snapshot
@@ -182,7 +183,8 @@ class _Within:
         analyzer, fit = self._whole.analyzer, self._restriction.fit
         scanner = borrow(analyzer) if len(texts) > 1 else None
         if scanner is None:
-            words = [analyzer.whole_words(text) for text in texts]
+            wanted = self._restriction.spellings
+            words = [whole_words(analyzer, text, wanted) for text in texts]
             have = fit(len(texts_of), owners, fields, lambda one: [*map(one.found_in, words)])
         else:
             scanned = scanner.scan(texts)
@@ -315,21 +317,23 @@ def explain_parts(
 ) -> tuple[PartExplanation, ...]:
     """Say of each part of a query whether a document is as it must be; raise as a search."""
     _check_fields(snapshot, restriction)
-    words: list[tuple[str | None, list[str]]] | None = None
+    words: list[tuple[str | None, WholeWords]] | None = None
     parts = []
     for one in restriction.requirements:
-        missing = _missing(snapshot, place, one.terms, one.searched)
+        missing = _missing(snapshot, place, one.clauses, one.searched)
         has = not missing
         if has and one.words is not None:
             if words is None:
                 texts, analyzer = _texts(snapshot, *place), snapshot.analyzer
-                words = [(field, analyzer.whole_words(text)) for field, text in texts]
+                wanted = restriction.spellings
+                words = [(field, whole_words(analyzer, text, wanted)) for field, text in texts]
             fields = (own for field, own in words if one.field in (None, field))
             has = any(map(one.words.found_in, fields))
         parts.append(PartExplanation(one.kind, _shown(one), has == one.wanted, missing))
     if restriction.any_of:
         query = restriction.query
-        missing = _missing(snapshot, place, restriction.any_of, query.field)
+        each = [(term,) for term in restriction.any_of]
+        missing = _missing(snapshot, place, each, query.field)
         own = InField(query.field or "", restriction.any_of)
         passed = len(missing) < len(restriction.any_of)
         parts.append(PartExplanation("text", own, passed, missing))
@@ -343,19 +347,20 @@ def _shown(one: Requirement) -> Part:
 
 
 def _missing(
-    snapshot: Snapshot, place: tuple[int, int], terms: Sequence[str], field: str | None
+    snapshot: Snapshot, place: tuple[int, int], clauses: Sequence[Clause], field: str | None
 ) -> tuple[str, ...]:
-    """Return which terms a document lacks in a field, or in all of them."""
+    """Return the first terms of those clauses of which a document has none in a field, or any."""
     segment_index, number = place
     postings = snapshot.views[segment_index].segment.postings
+    terms = [*dict.fromkeys(chain.from_iterable(clauses))]
     cache, numbers = snapshot.term_numbers(terms)
     starts, has = cache.starts[segment_index], _codes_in(postings, field, snapshot.parameters)
-    lacks = []
+    present = set()
     for term, known in zip(terms, numbers, strict=True):
         at = None if known < 0 else postings.place_of(number, starts[known])
-        if at is None or (has is not None and not has[postings.codes[at]]):
-            lacks.append(term)
-    return tuple(lacks)
+        if at is not None and (has is None or has[postings.codes[at]]):
+            present.add(term)
+    return tuple(dict.fromkeys(one[0] for one in clauses if present.isdisjoint(one)))
 
 
 # --- postings -------------------------------------------------------------------------------------
@@ -367,26 +372,27 @@ def _narrowed(
     """Return the documents of the masks that have all required terms, and nothing excluded."""
     # A part that texts decide excludes nothing by its terms alone.
     parts = [
-        [(term, one.searched) for term in one.terms]
+        [(clause, one.searched) for clause in one.clauses]
         for one in restriction.requirements
         if not one.wanted and one.words is None
     ]
-    any_of = [(term, restriction.query.field) for term in restriction.any_of]
-    parts += [any_of, list(restriction.required)]
-    names = list(dict.fromkeys(term for part in parts for term, _ in part))
+    any_of = restriction.any_of
+    parts += [[(any_of, restriction.query.field)], list(restriction.required)]
+    names = list(dict.fromkeys(term for part in parts for clause, _ in part for term in clause))
     cache, numbers = snapshot.term_numbers(names)
-    number_of = dict(zip(names, numbers, strict=True))
-    numbered = [[(number_of[term], field) for term, field in part] for part in parts]
-    *excluded, some, required = numbered
-    excluded = [part for part in excluded if min(number for number, _ in part) >= 0]
+    known = {name: number for name, number in zip(names, numbers, strict=True) if number >= 0}
+    *excluded, (some,), required = (
+        [([known[term] for term in clause if term in known], field) for clause, field in part]
+        for part in parts
+    )
+    excluded = [part for part in excluded if all(clause for clause, _ in part)]
     narrowed: list[Allowed | None] = []
     for view, mask, starts in zip(snapshot.views, masks, cache.starts, strict=True):
         size, lists = len(view.segment), _Lists(view.segment.postings, starts, snapshot.parameters)
         if any_of:
             passing = np.zeros(size, np.bool_)
-            for number, field in some:
-                if number >= 0:
-                    passing[lists.with_all([(number, field)])] = True
+            if some[0]:
+                passing[lists.with_all([some])] = True
             mask = Allowed(passing if mask is None else passing & mask.mask)
         if excluded:
             passing = np.ones(size, np.bool_) if mask is None else mask.mask.copy()
@@ -395,7 +401,7 @@ def _narrowed(
             mask = Allowed(passing)
         if required:
             documents = np.empty(0, np.int64)
-            if min(number for number, _ in required) >= 0:
+            if all(clause for clause, _ in required):
                 documents = lists.with_all(required)
             if mask is not None:
                 documents = documents[mask.mask[documents]]
@@ -411,24 +417,28 @@ class _Lists:
         self._postings, self._starts, self._parameters = postings, starts, parameters
         self._in: dict[str, Bool | None] = {}
 
-    def with_all(self, terms: Sequence[tuple[int, str | None]]) -> Int64:
-        """Return the documents that have all of some terms, each in its field, ascending."""
+    def with_all(self, clauses: Sequence[tuple[Sequence[int], str | None]]) -> Int64:
+        """Return the documents that have a term of each clause, in its field, ascending."""
         starts, size = self._starts, self._postings.doc_blocks.size
-        counts = {number: int(starts[number, -1] - starts[number, 0]) for number, _ in terms}
-        rarest, *others = sorted(terms, key=lambda term: counts[term[0]])
+        rarest, *others = sorted(
+            clauses, key=lambda clause: sum(int(starts[n, -1] - starts[n, 0]) for n in clause[0])
+        )
         blocks = [np.empty(0, np.int64)]
         for block, first in enumerate(self._postings.doc_blocks.firsts.tolist()):
-            documents = self._in_block(rarest, block)
-            for term in others:
+            documents = self._in_block(*rarest, block)
+            for clause in others:
                 if not len(documents):
                     break
-                documents = documents[_are_in(documents, self._in_block(term, block), size)]
+                documents = documents[_are_in(documents, self._in_block(*clause, block), size)]
             blocks.append(documents.astype(np.int64) + first)
         return np.concatenate(blocks)
 
-    def _in_block(self, term: tuple[int, str | None], block: int) -> UInt16:
-        number, field = term
-        first, last = self._starts[number, block], self._starts[number, block + 1]
+    def _in_block(self, numbers: Sequence[int], field: str | None, block: int) -> UInt16:
+        if len(numbers) > 1:
+            each = [self._in_block([number], field, block) for number in numbers]
+            either: UInt16 = np.unique(np.concatenate(each))
+            return either
+        first, last = self._starts[numbers[0], block], self._starts[numbers[0], block + 1]
         documents: UInt16 = self._postings.documents[first:last]
         if field is None:
             return documents

@@ -21,6 +21,10 @@ OVER = (
 )
 
 
+# What phrases stand in: as they are typed, and as editors set them in some languages.
+_QUOTES = (('"', '"'), ("“", "”"), ("„", "“"), ("«", "»"))
+
+
 class InField(NamedTuple):
     """A part of a query that must be in one field of a document."""
 
@@ -36,10 +40,12 @@ def _parts(fields: tuple[str, ...]) -> re.Pattern[str]:
     What has no letter or digit is no part.
     """
     names = "|".join(map(re.escape, sorted(fields, key=len, reverse=True))) or "(?!)"
-    return re.compile(
-        rf'(?<!\S)([+-]?)(?:({names}):)?(?:"(?=[^"]*\w)([^"]*)"|“(?=[^“”]*\w)([^“”]*)”'
-        r'|(?<=[+:-])(?=\S*\w)([^\s+"“-]\S*))'
+    quoted = "|".join(
+        rf"{first}(?=[^{first}{last}]*\w)([^{first}{last}]*){last}" for first, last in _QUOTES
     )
+    opening = "".join(first for first, _ in _QUOTES)
+    word = rf"(?<=[+:-])(?=\S*\w)([^\s+{opening}-]\S*)"
+    return re.compile(rf"(?<!\S)([+-]?)(?:({names}):)?(?:{word}|{quoted})")
 
 
 class Query(Record):
@@ -187,11 +193,11 @@ class Query(Record):
             raise TypeError(f"fields must be names, which are str, got {names!r:.100}")
         pattern = _parts(names)
         parts: dict[str, Any] = {}
-        for sign, name, straight, curly, word in pattern.findall(text):
+        for sign, name, word, *quoted in pattern.findall(text):
             kind = "must" if word else "phrases"
             if sign == "-":
                 kind = "must_not" if word else "not_phrases"
-            part = word or straight or curly
+            part = word or "".join(quoted)
             parts.setdefault(kind, []).append(InField(name, part) if name else part)
         if parts:
             text = " ".join(pattern.sub(" ", text).split())

@@ -88,6 +88,62 @@ def test_searches_return_the_whole_ranking_page_by_page(
     assert sum(page["returned"] for page in found) == len(hits)
 
 
+GROUPS = st.sampled_from([None, "a", "b", 1, 1.0, True, ["a"], {"a": 1}])
+
+
+@given(
+    documents=st.lists(st.tuples(LONG, GROUPS), max_size=12),
+    budget=BUDGETS,
+    k=st.integers(1, 4),
+    per_group=st.integers(1, 3),
+    group=st.sampled_from(["group", "$text"]),
+)
+def test_groups_come_whole_in_the_order_of_their_best_page_by_page(
+    documents: list[tuple[str, Any]], budget: int, k: int, per_group: int, group: str
+) -> None:
+    texts = [text for text, _ in documents]
+    index = BM25Index.from_texts(texts, metadata=[{"group": own} for _, own in documents])
+    groups: dict[str, list[str]] = {}
+    for hit in index.search("red boat", len(index)):
+        key = repr(hit.text) if group == "$text" else json.dumps(hit.metadata["group"])
+        key = {"1.0": "1"}.get(key, key)
+        groups.setdefault(hit.id if key == "null" else key, []).append(hit.id)
+    shape: Any = {"group": group, "per_group": per_group}
+    answers = pages(search, index, "red boat", k, budget=budget, **shape)
+    found = [hit["id"] for answer in answers for hit in answer["hits"]]
+    assert found == [id for members in groups.values() for id in members[:per_group]]
+    assert {answer["total"] for answer in answers} == {len(groups)}
+    if budget > 3_000 and max(map(len, texts), default=0) < 99:  # there is room for all
+        sizes = [min(len(own), per_group) for own in groups.values()]
+        assert answers[0]["returned"] == sum(sizes[:k])
+
+
+def test_more_of_a_group_are_refused_without_one_and_beyond_ten() -> None:
+    index = BM25Index.from_texts(["red", "red"])
+    for wrong in (0, -1, True, 1.5, "2"):
+        with pytest.raises((TypeError, ValueError), match="per_group must be"):
+            search(index, "red", group="year", per_group=wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="per_group is for searches with group"):
+        search(index, "red", per_group=2)
+    with pytest.raises(ValueError, match="per_group must be at most 10"):
+        search(index, "red", group="year", per_group=11)
+
+
+def test_groups_are_also_those_of_fused_rankings(index: BM25Index) -> None:
+    vectors: Any = [{"sea": 1.0 + number} for number in range(6)]
+    metadata = [{"year": number % 2} for number in range(6)]
+    index = BM25Index.from_texts(["red boat"] * 6, metadata=metadata, vectors=vectors)
+    for query in ("red", None):
+        given: Any = {"vector": {"sea": 1.0}, "group": "year", "per_group": 2}
+        ids = [
+            hit["id"]
+            for page in pages(search, index, query, 1, budget=LEAST_BUDGET, **given)
+            for hit in page["hits"]
+        ]
+        assert int(ids[0]) % 2 == int(ids[1]) % 2 != int(ids[2]) % 2
+        assert len(ids) == len({*ids}) == 4
+
+
 @given(documents=DOCUMENTS, budget=BUDGETS, context=st.integers(0, 3))
 def test_greps_return_each_line_that_matches_once(
     documents: list[Any], budget: int, context: int
@@ -105,6 +161,32 @@ def test_greps_return_each_line_that_matches_once(
     lines = [line for text in texts for line in enumerate(text.split("\n"), 1)]
     assert shown == [(number, ["ed"]) for number, line in lines if "ed" in line]
     assert {page["total"] for page in found} == {len(shown)}
+
+
+PIECES = ["red ", "boat red ", "x ", "\x0b", "\x0c", "\u2028", "\x85", "\n", "\r", "\r\n"]
+LINE_ENDS = re.compile("\r\n|\r|\n")
+
+
+@given(text=st.lists(st.sampled_from(PIECES)).map("".join))
+def test_all_that_tells_lines_counts_them_as_editors_do(text: str) -> None:
+    lines = LINE_ENDS.split(text)
+    index = BM25Index.from_texts([text])
+    expected = [(number, line) for number, line in enumerate(lines, 1) if "red" in line]
+    for hit in index.search("red"):
+        assert [(line.number, line.text) for line in hit.lines] == expected
+        for line in hit.lines:
+            assert {line.text[span.start : span.end] for span in line.spans} == {"red"}
+    (document,) = grep(index, "red", context=1).content["documents"] or ({"lines": []},)
+    shown = [(line["number"], line["text"]) for line in document["lines"]]
+    assert [one for one in shown if "red" in one[1]] == expected
+    assert all(lines[number - 1] == own for number, own in shown)
+    for number, line in expected:
+        (part,) = read(index, "0", lines=f"{number}").content["documents"]
+        assert (part["lines"], part["text"]) == ([number, number], line)
+    for hit in search(index, "red", budget=LEAST_BUDGET).content["hits"]:
+        first, last = hit["lines"]
+        assert 1 <= first <= last <= len(lines)
+        assert lines[first - 1 : last] == LINE_ENDS.split(hit["text"])
 
 
 @given(document=st.tuples(LONG, METADATA, LONG), budget=BUDGETS)
@@ -190,7 +272,7 @@ def test_greps_go_on_after_documents_before_theirs_are_deleted(index: BM25Index)
     [
         ({"scope": "another"}, "other arguments or another index"),
         ({"query": "boat", "pattern": "boat", "id": "4"}, "other arguments or another index"),
-        ({"filter": {"a": 1}, "lines": "2-"}, "other arguments or another index"),
+        ({"filter": {"$id": "1"}, "lines": "2-"}, "other arguments or another index"),
         ({"cursor": "x"}, "cursor must be one that this tool has returned, got 'x'"),
         ({"cursor": "0" * 10_000}, "cursor must be one that this tool has returned"),
         ({"cursor": 5}, "cursor must be a string, got int"),

@@ -67,9 +67,9 @@ def test_a_joined_word_is_explained_and_in_snippets_and_phrases() -> None:
     why = INDEX.explain("email", "mail")
     assert why.matched
     assert [(part.term, part.contribution > 0) for part in why.terms] == [("email", True)]
-    assert [hit.id for hit in INDEX.search(Query(phrases=["an e-mail"]))] == ["mail"]
-    assert [hit.id for hit in INDEX.search(Query(must=["e-mail"]))] == ["mail"]
-    assert {hit.id for hit in INDEX.search(Query(must=["email"]))} == {"mail", "email"}
+    for word in ("e-mail", "email"):
+        for query in (Query(phrases=[f"an {word}"]), Query(must=[word])):
+            assert {hit.id for hit in INDEX.search(query)} == {"mail", "email"}
 
 
 @pytest.mark.usefixtures("backend")

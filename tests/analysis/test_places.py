@@ -229,7 +229,7 @@ def test_a_hit_tells_where_the_words_of_its_query_are() -> None:
     ]
     assert hit.lines == [
         Line(1, "A cat ran.", [Span(2, 5, "cat"), Span(6, 9, "ran")]),
-        Line(4, "but cats\r", [Span(4, 8, "cat")]),
+        Line(4, "but cats", [Span(4, 8, "cat")]),
     ]
     assert hit.snippet(10) == Snippet("cat ran.\n", 2, [Span(0, 3, "cat"), Span(4, 7, "ran")])
 

@@ -58,6 +58,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS | WORDS, inner, max_size=3),
     max_leaves=6,
 )
+KINDS = ["must", "must_not", "phrases", "not_phrases"]
 HOSTILE = ["x" * 5000, "\U000e0001" * 150, "\x01" * 130, "漢" * 300, "\U0001f600" * 200]
 RIGHT: dict[str, st.SearchStrategy[Any]] = {
     "index": st.sampled_from(["plain", "rich", "titled"]),
@@ -74,6 +75,7 @@ RIGHT: dict[str, st.SearchStrategy[Any]] = {
     "budget": st.sampled_from([1000, 1001, 1500, 8000]),
     "filter": st.dictionaries(KEYS, VALUES, max_size=2),
     "group": st.sampled_from(["year", "$text"]),
+    "per_group": st.integers(1, 10),
     "field": st.sampled_from(["title", "text", "body"]),
     "decay": st.just({"path": "year", "full": 5, "floor": 0.5}),
     "vector": st.dictionaries(WORDS, st.floats(0, 2), max_size=3),
@@ -82,7 +84,7 @@ RIGHT: dict[str, st.SearchStrategy[Any]] = {
         st.fixed_dictionaries({"id": LONG, "text": LONG, "metadata": VALUES}), max_size=3
     ),
     "on_duplicate": st.sampled_from(["skip", "replace"]),
-    **dict.fromkeys(["also", "must", "must_not", "phrases"], st.lists(WORDS, max_size=2)),
+    **dict.fromkeys(["also", *KINDS], st.lists(WORDS, max_size=2)),
 }
 
 

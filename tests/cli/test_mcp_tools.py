@@ -17,6 +17,7 @@ from bm25rag.cli.mcp.tools import IndexTools
 from bm25rag.errors import (
     BM25Error,
     CorruptIndexError,
+    FilterError,
     IncompleteWarning,
     LockedError,
     NotAnIndexError,
@@ -107,6 +108,22 @@ def test_a_filter_and_k_hold(tools: IndexTools) -> None:
     assert text == "No document that may be found has a word of the query."
 
 
+def test_a_filter_of_a_field_that_no_document_has_is_an_error_that_names_fields(
+    tools: IndexTools,
+) -> None:
+    """Of nothing found, a model would conclude that there is nothing."""
+    for tool, needed in (("search", {"query": "red"}), ("grep", {"pattern": "r"}), ("count", {})):
+        with pytest.raises(FilterError, match=r"no document has the field 'yaer', did you mean"):
+            tools.call(tool, {**needed, "filter": {"$not": {"yaer": 2020}}})
+        with pytest.raises(FilterError, match=r"did you mean \{'year': \{'\$gte': 2020\}\}"):
+            tools.call(tool, {**needed, "filter": {"year": {"gte": 2020}}})
+    only = IndexTools([Served(Path("saved"), restrict={"year": {"$lt": 2021}})])
+    with pytest.raises(FilterError, match="no document has the field") as found:
+        only.call("count", {"filter": {"yaer": 2020}})
+    names = set(METADATA[0])  # those of the others are not named
+    assert {*re.findall(r"'([a-z]+)", str(found.value).split("known fields")[1])} <= names
+
+
 def test_a_quotation_is_found_read_and_checked(tools: IndexTools) -> None:
     (hit,) = tools.call("search", {"query": "harbour", "budget": 1000}).content["hits"]
     assert {hit["text"][first:last] for first, last in hit["spans"]} == {"harbour"}
@@ -126,6 +143,10 @@ def test_parts_leave_documents_out_and_explain_says_which(
     assert [hit["id"] for hit in content["hits"]] == ["boat"]
     content, text = tools.call("search", {"query": "red", "phrases": ["sea on"]})
     assert text == "No document that may be found has all that is asked for."
+    content, text = tools.call("search", {"query": "red", "not_phrases": ["on the sea"]})
+    assert [hit["id"] for hit in content["hits"]] == ["car"]
+    why, _ = tools.call("explain", {"query": "red", "id": "boat", "not_phrases": ["on the sea"]})
+    assert not why["matched"]
     content, text = tools.call("explain", {"query": "red", "id": "car", **parts})
     assert [part["passed"] for part in content["parts"] if "passed" in part] == [False] * 3
     assert "must 'sail': failed, the document lacks 'sail'" in text

@@ -56,6 +56,29 @@ def test_a_language_model_hears_of_nothing_else(saved: Path) -> None:
     fails(2, "either --write or --restrict", "mcp", saved, "--write", "--restrict", RECENT)
 
 
+def test_scores_are_by_the_statistics_of_all_or_of_the_part(saved: Path) -> None:
+    index = BM25Index.open(saved)
+
+    def scores(*options: str) -> list[tuple[str, float]]:
+        found = ok("search", saved, "red sea", "--format", "jsonl", "--restrict", RECENT, *options)
+        return [(row["id"], row["score"]) for row in rows(found.stdout)]
+
+    expected = {}
+    for statistics in ("whole", "part"):
+        view = index.restricted(json.loads(RECENT), statistics=statistics)  # type: ignore[arg-type]
+        expected[statistics] = [(hit.id, hit.score) for hit in view.search("red sea")]
+        assert scores("--statistics", statistics) == expected[statistics]
+        given: Any = {"restrict": json.loads(RECENT), "statistics": statistics}
+        hits = IndexTools([Served(saved, **given)]).call("search", {"query": "red sea"})[0]["hits"]
+        assert [(hit["id"], hit["score"]) for hit in hits] == expected[statistics]
+    assert scores() == expected["whole"] != expected["part"]
+    assert "[default: part]" in ok("mcp", "--help").stdout
+    for command in (("search", saved, "red"), ("mcp", saved), ("inspect", saved)):
+        fails(2, "--statistics is for --restrict", *command, "--statistics", "whole")
+    order = ("--statistics", "part", "--restrict", RECENT)  # either may come first
+    assert rows(ok("search", saved, "red sea", "--format", "jsonl", *order).stdout)
+
+
 def test_groups_and_decay_are_options(saved: Path) -> None:
     whole = rows(ok("search", saved, "red blue sea", "--format", "jsonl").stdout)
     grouped = rows(

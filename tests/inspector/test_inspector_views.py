@@ -326,6 +326,22 @@ def test_a_restricted_index_tells_nothing_of_other_documents(folder: Path, start
     assert inspected.json("terms")["documents"] == 2
 
 
+def test_a_restricted_index_is_scored_by_the_statistics_that_are_chosen(
+    folder: Path, start: Start
+) -> None:
+    only, scores = {"kind": "vehicle"}, []
+    for statistics in ("whole", "part"):
+        view = BM25Index.open(folder).restricted(only, statistics=statistics)  # type: ignore[arg-type]
+        expected = [(hit.id, hit.score) for hit in view.search("red road")]
+        shown = start(folder, restrict=only, statistics=statistics).json("search", q="red road")
+        assert [(hit["id"], hit["score"]) for hit in shown["hits"]] == expected
+        assert [line.split()[1:] for line in printed(shown["python"]).splitlines()] == [
+            [id, str(score)] for id, score in expected
+        ]
+        scores.append(expected)
+    assert scores[0] != scores[1]
+
+
 def test_a_question_with_signs_is_read_as_such_and_its_time_is_limited(
     tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,7 +57,7 @@ def plain_terms(analyzer: Analyzer, text: str) -> list[str]:
     stopwords, unwanted = analyzer.stopwords, analyzer.stopwords | analyzer.query_stopwords
     others: list[str] = []
     if analyzer.joins_words:
-        numbered = numbered_words(analyzer.splitter.fold(text), unwanted)
+        numbered = [one.word for one in numbered_words(analyzer.splitter.fold(text), unwanted)]
         others = analyzer.splitter.split_words(analyzer.joined_words(text) + numbered)[0]
     for dropped in (unwanted, stopwords, frozenset[str]()):
         if terms := analyzer.stems([token for token in tokens if token not in dropped]):

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("benchmarks", reason="the benchmarks are in the checkout only")
 
-from benchmarks import earlier, hybrid, large, quality, scale, strips, vectors
+from benchmarks import earlier, hybrid, large, passages, quality, scale, strips, vectors
 from benchmarks.corpora import Corpus
 from benchmarks.engines import OURS
 from benchmarks.living import FILTERS, FIRST
@@ -62,6 +62,21 @@ def test_a_large_index_is_built_and_served_by_its_own_process(corpus: Path, tmp_
     assert large.build(large.Ours(), TINY, folder, 512 << 20)["passages a second"] > 0
     served = large.serve(large.Ours(), TINY, folder)
     assert len(served["mean, ms"]) == len(served["p99, ms"]) == 3
+
+
+def test_documents_are_judged_by_the_rank_of_their_best_passage() -> None:
+    texts = {"long": "red boat " * 9 + "green car", "short": "a green tree", "none": "sky"}
+    texts |= {f"d{number}": "sea" for number in range(3)}
+    judged = passages.Judged("english", texts, {"q": "green car"}, {"q": {"long": 1}})
+    assert [len(judged.cut(texts["long"], size)) for size in (20, 9)] == [1, 3]
+    found = [judged.ranked(judged.indexed(size)).mean["nDCG@10"] for size in (None, 9, 1)]
+    assert found == [pytest.approx(0.63, abs=0.01), 1, 1]
+    fives = judged.in_fives()
+    assert [*fives.texts] == ["long", "d2"]
+    assert fives.grades == {"q": {"long": 1}}
+    unspaced = judged._replace(language="chinese")
+    assert unspaced.cut("東京大学院", 1) == ["東京", "大学", "院"]
+    assert unspaced.cut("", 1) == judged.cut("", 1) == [""]
 
 
 @pytest.mark.slow

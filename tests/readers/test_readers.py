@@ -20,6 +20,7 @@ from bm25rag.readers import (
     Query,
     find_beir_corpus,
     find_files,
+    read_csv,
     read_jsonl,
     read_lines,
     read_passages,
@@ -259,6 +260,23 @@ def test_the_end_of_a_line_counts_as_one_character_before_a_passage() -> None:
     ]
     assert places[0] == places[1]
     assert len(places[0]) > 2
+
+
+def test_files_of_old_macs_are_read_as_others_are() -> None:
+    unix = [*read_passages(write("a.md", GUIDE), 20, "guide")]
+    assert [*read_passages(write("b.md", GUIDE.replace("\n", "\r")), 20, "guide")] == unix
+    assert max(one.metadata["line"] for one in unix) > 5
+    records = '{"id": "a", "text": "x"}\r\r{"id": "b", "text": "y"}\r{"text": "z"}'
+    for encoding in ("utf-8-sig", "utf-16"):
+        path = write("c.jsonl", records.encode(encoding))
+        assert [one.id for one in read_jsonl(path)] == ["a", "b", "c.jsonl#4"]
+        path = write("c.csv", 'id,text\ra,"x\ry"\rb,z\r'.encode(encoding))
+        assert [(one.id, one.text) for one in read_csv(path)] == [("a", "x\ry"), ("b", "z")]
+    with pytest.raises(ValueError, match=r"c.jsonl:3: "):
+        [*read_jsonl(write("c.jsonl", '{"text": "x"}\r\r{"text"'))]
+    # A bar of progress in a log does not end its lines.
+    log = write("log.jsonl", '{"id": "a", "text":\r "x"}\n{"id": "b", "text": "y"}\n')
+    assert [one.id for one in read_jsonl(log)] == ["a", "b"]
 
 
 @given(st.text(st.sampled_from("ab# -=\n\t`"), max_size=80), st.integers(1, 20))

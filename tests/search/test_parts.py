@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from bm25rag import Analyzer, BM25Index, Document, Query
 from bm25rag.analysis.word_scanner import borrow, give_back
+from bm25rag.analysis.written import WholeWords, whole_words, written
 from bm25rag.errors import CorruptIndexError, IncompleteWarning
 from bm25rag.hybrid import HybridSearch
 from bm25rag.search.phrases import WordsInText
@@ -30,7 +31,8 @@ from support.strategies import LABELS, parameters
 pytestmark = pytest.mark.usefixtures("backend")
 
 STOPPED = frozenset("st")
-WORDS = st.sampled_from("abcdst")
+# Of some words "ab" is another spelling, of questions also "2a".
+WORDS = st.sampled_from([*"abcdst", "a-b", "ab", "s-a", "sa", "s-t", "2", "2a", "a-2"])
 ANALYZER = Analyzer(None, stopwords=STOPPED)
 corpora = st.lists(st.lists(WORDS, max_size=9), max_size=24)
 part = st.lists(WORDS, min_size=1, max_size=3)
@@ -78,7 +80,7 @@ def held(
     texts: list[list[str]], again: list[int], gone: list[int], **chosen: Any
 ) -> tuple[BM25Index, Reference]:
     """Make an index and its reference by adding, replacing and deleting documents."""
-    index, reference = BM25Index(ANALYZER, **chosen), Reference(stopped=STOPPED, **chosen)
+    index, reference = BM25Index(ANALYZER, **chosen), new_reference(**chosen)
     documents, ids, labels = labelled(texts, **chosen)
     half = len(texts) // 2
     for block in (slice(0, half), slice(half, None)):
@@ -86,6 +88,11 @@ def held(
         reference.add(documents[block], ids[block], labels[block])
     change(index, reference, documents, again, gone)
     return index, reference
+
+
+def new_reference(**chosen: Any) -> Reference:
+    """Return an empty one with the rules of the analyzer."""
+    return Reference(stopped=STOPPED, joins=True, **chosen)
 
 
 def labelled(
@@ -172,7 +179,7 @@ def test_matches_have_all_parts_and_the_scores_of_all_terms(
         field = list(reference.fields)[label % len(reference.fields)]
         if field == "context":  # in which no words are looked for
             query = replace(query, phrases=[], not_phrases=[])
-            if not all(map(reference.kept, [*query.must, *query.must_not])):
+            if not all(map(reference.clauses, [*query.must, *query.must_not])):
                 return
         check(index, reference, replace(query, field=field), k, label)
 
@@ -213,7 +220,7 @@ def test_shards_answer_as_one_index(
     k: int,
 ) -> None:
     documents, ids, labels = labelled(texts, **chosen)
-    reference = Reference(stopped=STOPPED, **chosen)
+    reference = new_reference(**chosen)
     reference.add(documents, ids, labels)
     records = [*map(as_document, ids, map(joined, documents), labels)]
     with in_shards(shards, records, analyzer=ANALYZER, **chosen) as index:
@@ -286,7 +293,9 @@ def test_a_word_of_several_terms_is_no_row_of_words(others: int) -> None:
 
 WRITTEN = st.lists(
     st.sampled_from(["camelCase", "camel", "case", "camelcase", ".NET", "net", "3.11", "3", "11",
-                     "東京大学", "東京", "京", "กรุงเทพ", "e-mail", "don't", "the", "x_y", "y"]),
+                     "東京大学", "東京", "京", "กรุงเทพ", "e-mail", "don't", "the", "x_y", "y",
+                     "email", "E.mail's", "e", "mail", "l'e-mail", "o-brien", "O'Brien", "0",
+                     "a.b-c.net", "abc", "type", "2", "type2", "١-a", "É-mail"]),
     max_size=7,
 ).map(" ".join)  # fmt: skip
 
@@ -306,15 +315,96 @@ WRITTEN = st.lists(
 def test_one_text_is_looked_into_as_many_are(
     analyzer: Analyzer, texts: list[str], phrase: str
 ) -> None:
-    words = analyzer.whole_words(phrase)
+    words = WholeWords.of(written(analyzer, phrase, question=True))
+    wanted = WordsInText(words, True).spellings
+    each_words = [whole_words(analyzer, text, wanted) for text in texts]
+    spelt = [WholeWords.of(written(analyzer, text)) for text in texts]
+    assert [own.words for own in each_words] == [own.words for own in spelt]
     scanner = borrow(analyzer)
-    if scanner is None or not words:
+    if scanner is None or not words.words:
         return  # there is no compiled code that looks into many
     scanned = scanner.scan(texts)
-    for part in (WordsInText(words, True), WordsInText([*dict.fromkeys(words)], False)):
-        each = [part.found_in(analyzer.whole_words(text)) for text in texts]
-        assert part.found_in_each(scanned).tolist() == each
+    single = WholeWords([*dict.fromkeys(words.words)])
+    for part in (WordsInText(words, True), WordsInText(single, False)):
+        each = [part.found_in(own) for own in each_words]
+        assert part.found_in_each(scanned).tolist() == each == [*map(part.found_in, spelt)]
     give_back(analyzer, scanner)
+
+
+SPELT = {
+    "hyphen": "Send an e-mail address now",
+    "one": "An email address is sent",
+    "apart": "the e mail address",
+    "mail": "a mail address",
+    "att": "AT&T stock",
+    "at": "t stock at noon",
+    "number": "type 2 diabetes",
+    "joined": "type2 diabetes",
+    "both": "the e-mail wi-fi",
+    "host": "at docs.python.org now",
+    "greek": "οδος-α: e-mail address",
+    "french": "l'e-mail address",
+    "arabic": "١-a type",
+}
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        (Query.parse("+e-mail"), "hyphen one apart both greek french"),
+        (Query(must=["e-mails"]), "hyphen one apart both greek french"),
+        (Query(must=["email"]), "hyphen one both greek french"),
+        (Query(must=["e mail"]), "hyphen apart both greek french"),
+        (Query("address", must_not=["e-mail"]), "mail"),
+        (Query("address", must_not=["email"]), "apart mail"),
+        (Query(phrases=["e-mail address"]), "hyphen one apart greek french"),
+        (Query(phrases=["email address"]), "hyphen one greek french"),
+        (Query("address", not_phrases=["email address"]), "apart mail"),
+        (Query(phrases=["e mail wifi"]), "both"),
+        (Query(phrases=["the email wi fi"]), "both"),
+        (Query(phrases=["mail wi"]), "both"),
+        (Query(phrases=["email"]), "hyphen one both greek french"),
+        (Query(must=["AT&T"]), "att"),
+        (Query("stock", must_not=["AT&T"]), "at"),
+        (Query(phrases=["att stock"]), "att"),
+        (Query(must=["type 2"]), "number joined"),
+        (Query(phrases=["type 2 diabetes"]), "number joined"),
+        (Query(must=["type2"]), "joined"),
+        (Query(must=["python.org"]), "host"),
+        (Query(phrases=["docspythonorg now"]), "host"),
+        (Query(phrases=["python.org now"]), "host"),
+        (Query(phrases=["l'e-mail"]), "hyphen one both greek french"),
+    ],
+    ids=repr,
+)
+def test_words_are_there_as_they_are_written_or_joined(query: Query, found: str) -> None:
+    index = BM25Index.from_texts([*SPELT.values()], [*SPELT])
+    assert {hit.id for hit in index.search(query, 20)} == {*found.split()}
+    for id in SPELT:
+        assert index.explain(query, id).matched == (id in found.split())
+    one_by_one = [BM25Index.from_texts([text], [id]) for id, text in SPELT.items()]
+    assert {hit.id for own in one_by_one for hit in own.search(query)} == {*found.split()}
+
+
+def test_what_is_lacking_is_the_word_as_it_is_written() -> None:
+    index = BM25Index.from_texts([*SPELT.values()], [*SPELT])
+    (why,) = index.explain(Query("address", must=["e-mail"]), "mail").parts
+    assert str(why) == "must 'e-mail': failed, the document lacks 'e'"
+    (why,) = index.explain(Query("stock", must=["AT&T"]), "at").parts
+    assert str(why) == "must 'AT&T': failed, the document lacks 'att'"
+
+
+def test_a_required_word_of_stop_words_of_questions_matches_by_any_spelling() -> None:
+    index = BM25Index.from_texts(["what would how", "whathow", "what else", "cats"])
+    assert {hit.id for hit in index.search(Query(must=["what-how"]))} == {"0", "1"}
+
+
+def test_a_phrase_of_many_joined_words_takes_linear_time() -> None:
+    """There are two to the power of its words spellings."""
+    text, phrase = "a-b " * 3000, "ab " * 200 + "a-b " * 200 + "c"
+    index = BM25Index.from_texts([text + "c", text, text + "ab c"])
+    found = index.search(Query(phrases=[phrase, "a b " * 199 + "ab", phrase.upper()]))
+    assert sorted(hit.id for hit in found) == ["0", "2"]
 
 
 def test_parts_score_as_text_and_a_mapping_scores_alone() -> None:
@@ -334,6 +424,8 @@ def test_parts_score_as_text_and_a_mapping_scores_alone() -> None:
          Query("cheap", phrases=["new york"], must=["pizza"], must_not=["pineapple"])),
         ('-"not this" +"but this" “and these”',
          Query(not_phrases=["not this"], phrases=["but this", "and these"])),
+        ('+„neu hier“ -«pas ça» „offen «»',
+         Query('„offen «»', phrases=["neu hier"], not_phrases=["pas ça"])),
         ('+C++ -.5 "open', Query('"open', must=["C++"], must_not=[".5"])),
         ('"" "!?" +- -+a +" " -...', Query('"" "!?" +- -+a +" " -...')),
         ('say"no"more "yes"', Query('say"no"more', phrases=["yes"])),
@@ -348,7 +440,7 @@ def test_signs_are_read_where_words_begin(text: str, expected: Query) -> None:
     assert ENGLISH.search(text) == ENGLISH.search(Query(text))  # a plain text is never parsed
 
 
-@given(text=st.text(st.sampled_from('ab "+-“”\n'), max_size=40))
+@given(text=st.text(st.sampled_from('ab "+-“”„«»\n'), max_size=40))
 def test_nothing_is_refused_as_a_text_to_parse(text: str) -> None:
     assert len(ENGLISH.search(Query.parse(text), 99)) <= len(ENGLISH)
 

@@ -301,7 +301,8 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"decay": {"path": "a", "half_life": "1d", "now": "soon"}}, ValueError, "now must be"),
     ({"decay": {"path": "a", "half_life": "1d", "missing": 0.1}}, ValueError, "missing must be"),
     ({"decay": {"path": "a", "full": 0}}, ValueError, "full must be"),
-    ({"decay": {"path": 1}}, TypeError, "path must be"),
+    ({"decay": {"path": 1, "full": 1}}, TypeError, "path must be"),
+    ({"decay": {"path": "date"}}, ValueError, "half_life or full is missing"),
 ]
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from html.parser import HTMLParser
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -106,12 +106,15 @@ def inspecting(
     qrels: Path | None = None,
     queries: dict[str, str] | None = None,
     restrict: dict[str, Any] | None = None,
+    statistics: Literal["whole", "part"] = "whole",
     **options: Any,
 ) -> Iterator[Inspected]:
     """Serve an index in a thread."""
     judgements = None if qrels is None else Judgements(qrels, queries)
     opened = OpenedIndex(folder, **options)
-    desk = Desk(opened if restrict is None else opened.restricted_to(restrict), judgements)
+    if restrict is not None:
+        opened.restricted_to(restrict, statistics)
+    desk = Desk(opened, judgements)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = make_server(desk)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})

@@ -27,8 +27,10 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -116,10 +118,33 @@ def in_space(analysis: int, term: str) -> str:
     return chr(analysis or 8) + term if analysis or "\1" <= term[:1] <= "\10" else term
 
 
-def in_a_row(words: Sequence[str], phrase: Sequence[str]) -> bool:
-    """Whether words have a phrase, at any place."""
-    size = len(phrase)
-    return any(list(words[at : at + size]) == list(phrase) for at in range(len(words)))
+@dataclass(frozen=True)
+class Spelt:
+    """The words of a text, and those that are also one word: where they begin and end, and it."""
+
+    words: list[str]
+    longer: list[tuple[int, int, str]]
+
+    def steps(self, place: int) -> list[tuple[int, str]]:
+        """Return the words that begin at a place, and where they end."""
+        longer = [(end, word) for begin, end, word in self.longer if begin == place]
+        return [*((place + 1, word) for word in self.words[place : place + 1]), *longer]
+
+    def covering(self, place: int) -> list[str]:
+        """Return what is also one word with that at a place."""
+        return [word for begin, end, word in self.longer if begin <= place < end]
+
+    def has_row(self, phrase: Spelt) -> bool:
+        """Whether the words of a phrase are here in a row, by themselves or as one."""
+
+        def goes_on(place: int, at: int) -> bool:
+            return at == len(phrase.words) or any(
+                word == other and goes_on(end, behind)
+                for end, word in self.steps(place)
+                for behind, other in phrase.steps(at)
+            )
+
+        return any(goes_on(place, 0) for place in range(len(self.words)))
 
 
 @dataclass(frozen=True)
@@ -148,6 +173,8 @@ class Reference:
     counter: int = 0
     # Words that documents keep, and that are no terms but of texts of nothing else.
     stopped: frozenset[str] = frozenset()
+    # Whether "a-b" is "a" and "b", and also "ab", and in questions "a" before "2" also "a2".
+    joins: bool = False
     whole: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
     # -- writing ---------------------------------------------------------------
@@ -241,9 +268,35 @@ class Reference:
         """Return words without stop words."""
         return [word for word in words if word not in self.stopped]
 
-    def terms(self, words: Sequence[str]) -> list[str]:
+    def spelt(self, words: Sequence[str], question: bool = False) -> Spelt:
+        """Return the words of a text, of which some are also one."""
+        if not self.joins:
+            return Spelt([*words], [])
+        split = [word.split("-") for word in words]
+        begins = [sum(map(len, split[:place])) for place in range(len(split))]
+        linked = [(at, one) for at, one in zip(begins, split, strict=True) if len(one) == 2]
+        longer = [(begin, begin + 2, "".join(one)) for begin, one in linked]
+        for place, pair in enumerate(pairwise(words)):
+            is_one = re.fullmatch(r"[a-z]+ \d+|\d+ [a-z]{1,3}", " ".join(pair))
+            if question and is_one and self.stopped.isdisjoint(pair):
+                longer.append((begins[place], begins[place] + 2, "".join(pair)))
+        return Spelt([word for one in split for word in one], longer)
+
+    def terms(self, words: Sequence[str], question: bool = False) -> list[str]:
         """Return the terms of a text: its words without stop words, unless it has no others."""
-        return self.kept(words) or list(words)
+        spelt = self.spelt(words, question)
+        own, longer = spelt.words, self.kept([word for _, _, word in spelt.longer])
+        if question:
+            return (self.kept(own) or own) + longer
+        return self.kept(own) + longer or own
+
+    def clauses(self, part: Sequence[str], in_a_row: bool = False) -> list[list[str]]:
+        """Return, of each word of a part that is no stop word, the terms of which one is needed."""
+        spelt = self.spelt(part, question=True)
+        each = [[word, *spelt.covering(place)] for place, word in enumerate(spelt.words)]
+        if in_a_row:
+            each = [own for own in each if self.kept(own) == own]
+        return [kept for own in each if (kept := self.kept(own))]
 
     def scoring(self, query: Query | Parts) -> Query:
         """Return what scores."""
@@ -252,15 +305,17 @@ class Reference:
         demanded = (*query.must, *query.phrases)
         scoring: Query
         if isinstance(query.text, Mapping):
-            unscored = {term: 0.0 for part in demanded for term in self.kept(part)}
+            clauses = [own for part in query.must for own in self.clauses(part)]
+            clauses += [own for part in query.phrases for own in self.clauses(part, in_a_row=True)]
+            unscored = {term: 0.0 for own in clauses for term in own}
             scoring = {**query.text, **{t: 0.0 for t in unscored if t not in query.text}}
         else:
-            scoring = [term for part in (query.text, *demanded) for term in self.terms(part)]
+            scoring = [term for part in (query.text, *demanded) for term in self.terms(part, True)]
         if not query.also:
             return scoring
         total = {term: times(scoring, term) for term in scoring}
         for words, weight in query.also.items():
-            own = self.terms(words)
+            own = self.terms(words, question=True)
             for term in dict.fromkeys(own):
                 total[term] = total.get(term, 0.0) + weight * own.count(term)
         return total
@@ -281,11 +336,18 @@ class Reference:
         ]
 
     def has(self, name: str, part: Sequence[str], field_: str | None) -> bool:
-        """Whether a document has all terms of a part, or all stop words if it has no others."""
+        """Whether a document has all words of a part, or all stop words if it has no others."""
         texts = self.texts(name, field_)
-        if kept := self.kept(part):
-            return set(kept) <= {word for text in texts for word in text}
-        return any(set(part) <= set(text) for text in self.quoted(name, field_))
+        if clauses := self.clauses(part):
+            held = {term for text in texts for term in self.terms(text)}
+            return not any(held.isdisjoint(own) for own in clauses)
+        own = self.spelt(part).words
+        return any(set(own) <= {*self.spelt(text).words} for text in self.quoted(name, field_))
+
+    def has_row(self, name: str, part: Sequence[str], field_: str | None) -> bool:
+        """Whether a document has the words of a phrase in a row."""
+        phrase = self.spelt(part, question=True)
+        return any(self.spelt(text).has_row(phrase) for text in self.quoted(name, field_))
 
     def matched(self, name: str, query: Query | Parts) -> bool:
         """Whether a document matches."""
@@ -294,8 +356,7 @@ class Reference:
         touched = not self.words(self.documents[name]).isdisjoint(self.scoring(query))
         if not isinstance(query, Parts):
             return touched
-        texts, quoted = self.texts(name, query.field), self.quoted(name, query.field)
-        one = query.field
+        one, texts = query.field, self.texts(name, query.field)
         demands = bool(query.must or query.phrases)
         if one is not None:
             scoring = set(self.scoring(query))
@@ -304,8 +365,8 @@ class Reference:
             (touched or demands)
             and all(self.has(name, part, one) for part in query.must)
             and not any(self.has(name, part, one) for part in query.must_not)
-            and all(any(in_a_row(text, part) for text in quoted) for part in query.phrases)
-            and not any(in_a_row(text, part) for part in query.not_phrases for text in quoted)
+            and all(self.has_row(name, part, one) for part in query.phrases)
+            and not any(self.has_row(name, part, one) for part in query.not_phrases)
         )
 
     # -- statistics ------------------------------------------------------------

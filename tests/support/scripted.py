@@ -33,7 +33,10 @@ def calls(heard: list[str]) -> Iterator[dict[str, Any]]:
     assert heard[-1].startswith("Error: cursor belongs to other arguments")
     yield {"question": "cats"}
     assert heard[-1].startswith("Error: there is no argument 'question'; there are query, k")
+    yield {"query": "cats", "filter": {"yaer": 2020}}
+    assert heard[-1].startswith("Error: filter at yaer: no document has the field 'yaer', did you")
     every = {"must": ["sleeps"], "must_not": ["dog"], "phrases": ["goes on"], "group": "$text"}
+    every |= {"not_phrases": ["on goes"], "per_group": 2}
     yield {"query": "cats", "k": 3, "decay": {"path": "year", "full": 2029}, **every}
     assert re.findall(r"A cat sleeps (\d+) hours", heard[-1]) == ["29", "28", "27"]
     yield {"query": "zebra"}
@@ -50,8 +53,8 @@ def check_schema(name: str, description: str, parameters: dict[str, Any]) -> Non
     assert name == "notes"
     assert description.startswith("Notes on how long cats sleep. Search documents by their words")
     assert list(parameters["properties"]) == [
-        *("query", "k", "filter", "group", "decay", "also", "must", "must_not", "phrases"),
-        *("budget", "cursor"),
+        *("query", "k", "filter", "group", "per_group", "decay", "also"),
+        *("must", "must_not", "phrases", "not_phrases", "budget", "cursor"),
     ]
     assert parameters["required"] == ["query"]
     assert "year (number)" in parameters["properties"]["filter"]["description"]

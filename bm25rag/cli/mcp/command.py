@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self, cast
+from typing import IO, TYPE_CHECKING, Any, Literal, Self, cast
 
 import click
 
@@ -52,7 +52,7 @@ _INTERRUPTED = 130
 )
 @click.argument("index_paths", metavar="INDEX...", type=INDEX_PATH, nargs=-1, required=True)
 @untrusted_option
-@restrict_option
+@restrict_option("part")
 @click.option(
     "--about", metavar="TEXT", multiple=True, help="What INDEX holds, for the model; one for each."
 )
@@ -70,6 +70,7 @@ def mcp_command(
     index_paths: tuple[Path | str, ...],
     untrusted: bool,
     restrict: dict[str, Any] | None,
+    statistics: Literal["whole", "part"],
     about: tuple[str, ...],
     write: bool,
     http: bool,
@@ -92,7 +93,8 @@ def mcp_command(
         raise OSError(message)
     each = zip(index_paths, about or [None] * len(index_paths), strict=True)
     with usage_errors():
-        served = [Served(path, untrusted, text, restrict=restrict) for path, text in each]
+        given: Any = {"restrict": restrict, "statistics": statistics}
+        served = [Served(path, untrusted, text, **given) for path, text in each]
     tools = IndexTools(served, write)
     running = _limiter()
     server = make_server(tools, running)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bm25rag import BM25Index
 from bm25rag.agents.fields import described_fields
@@ -24,6 +24,9 @@ class Served:
         How many seconds a write waits for another writer.
     restrict
         The filter outside of which nothing may be found, counted or named; ``None``: none.
+    statistics
+        By which statistics it is then scored, as in ``BM25Index.restricted``: by those of the
+        whole index, ``explain`` tells how common a word is elsewhere.
 
     Attributes
     ----------
@@ -38,14 +41,14 @@ class Served:
         about: str | None = None,
         patience: float = 5.0,
         restrict: dict[str, Any] | None = None,
+        statistics: Literal["whole", "part"] = "part",
     ) -> None:
         self._path, self._untrusted, self._patience = path, untrusted, patience
         self._about = f"{about.strip().rstrip('.')}. " if about else ""
         self.index = BM25Index.open(path, untrusted=untrusted)
         self._looked_at: tuple[object, bool] = None, False
         if restrict is not None:
-            # By their own statistics: explain would tell how common a word is elsewhere.
-            self.index = self.index.restricted(restrict, statistics="part")
+            self.index = self.index.restricted(restrict, statistics=statistics)
 
     @property
     def name(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, get_args
 from bm25rag import Document
 from bm25rag.agents import Answer, answer_schemas, answers, grep, read, schemas, search
 from bm25rag.agents.answers import Part, plain
-from bm25rag.agents.searching import LONGEST_QUERY, check_filter, read_question
+from bm25rag.agents.searching import LONGEST_QUERY, filter_within, read_question
 from bm25rag.cli.dropped import dropped_words
 from bm25rag.cli.mcp.served import Served, named
 from bm25rag.common.checks import check_id, check_ids, check_sequence
@@ -86,7 +86,7 @@ class IndexTools:
 
     def _tools(self, fields: str = "") -> list[Tool]:
         """Return the tools; this is where all their arguments are."""
-        query = schemas.string("Words to look for.", LONGEST_QUERY)
+        query = schemas.string(schemas.QUERY, LONGEST_QUERY)
         parts = dict.fromkeys(part for one in self._served.values() for part in one.parts)
         searching = schemas.search_schema(fields, parts)
         if any(one.has_vectors for one in self._served.values()):
@@ -242,7 +242,7 @@ def _by_field(term: Mapping[str, Any]) -> str:
 
 
 def _count(served: Served, filter: Any = None) -> Answer:
-    count = served.index.count(check_filter(filter))
+    count = served.index.count(filter_within(filter, None))
     return Answer({"count": count}, f"{count}")
 
 

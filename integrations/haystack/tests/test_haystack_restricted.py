@@ -74,3 +74,22 @@ def test_a_wrong_restriction_is_an_error() -> None:
     for wrong in ({}, {"field": "meta.x"}):
         with pytest.raises(FilterError):
             BM25DocumentStore(restrict=wrong)
+    for wrong_name, error in ((3, TypeError), ("half", ValueError)):
+        with pytest.raises(error, match="restrict_statistics must be one of 'whole', 'part'"):
+            BM25DocumentStore(restrict_statistics=wrong_name)  # type: ignore[arg-type]
+
+
+def test_scores_are_by_the_statistics_of_all_or_of_the_part(tmp_path: Path) -> None:
+    whole, part = BM25DocumentStore(path=tmp_path), BM25DocumentStore(index="part")
+    whole.write_documents(DOCUMENTS)
+    part.write_documents([one for one in DOCUMENTS if one.meta["tenant"] == "b"])
+
+    def scores(store: BM25DocumentStore, filters: dict[str, Any] | None = None) -> list[Any]:
+        found = BM25Retriever(store).run("red boat", filters)["documents"]
+        return [(document.id, document.score) for document in found]
+
+    given: Any = {"path": tmp_path, "restrict": ONLY_B}
+    assert scores(BM25DocumentStore(**given)) == scores(whole, ONLY_B) != scores(part)
+    of_part = BM25DocumentStore(**given, restrict_statistics="part")
+    assert scores(of_part) == scores(part)
+    assert scores(BM25DocumentStore.from_dict(of_part.to_dict())) == scores(part)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import Any, Literal, Self, Unpack
 
 from haystack import default_from_dict, default_to_dict, logging
 from haystack.dataclasses import Document, SparseEmbedding
@@ -50,6 +50,7 @@ from bm25rag.adapters import (
     Page,
     Showing,
     VariantName,
+    check_choice,
     check_count,
     check_flag,
     check_real,
@@ -112,7 +113,10 @@ class BM25DocumentStore:
     restrict
         A filter in Haystack's language: documents that do not pass are as if the store did not hold
         them, whatever its methods, retrievers and filters ask, and nothing can be written. Scores
-        are those of the whole store. ``None`` for no such limit.
+        are by ``restrict_statistics``. ``None`` for no such limit.
+    restrict_statistics
+        By which statistics a store with ``restrict`` scores: ``"whole"`` for those of all documents
+        of the folder, ``"part"`` for those of the documents that pass.
     lock_timeout
         How many seconds a write waits while another process writes to the folder.
     commit_every
@@ -161,6 +165,7 @@ class BM25DocumentStore:
         return_embedding: bool = True,
         spans_key: str | None = None,
         restrict: dict[str, Any] | None = None,
+        restrict_statistics: Literal["whole", "part"] = "whole",
         lock_timeout: float = 60.0,
         commit_every: float = 0.0,
     ) -> None:
@@ -194,6 +199,8 @@ class BM25DocumentStore:
         }
         self._given = {name: value for name, value in settings.items() if value is not None}
         self.restrict = copy.deepcopy(restrict)
+        check_choice("restrict_statistics", restrict_statistics, ("whole", "part"))
+        self.restrict_statistics = restrict_statistics
         self._connect()
         # As the index has them: Python's numbers where NumPy's were given.
         current = self._current
@@ -241,6 +248,7 @@ class BM25DocumentStore:
             return_embedding=self.return_embedding,
             spans_key=self.spans_key,
             restrict=self.restrict,
+            restrict_statistics=self.restrict_statistics,
             lock_timeout=self.lock_timeout,
             commit_every=self.commit_every,
         )
@@ -288,7 +296,8 @@ class BM25DocumentStore:
             asked = filter_of(index, self.restrict)
             if asked is None:
                 raise FilterError(f"restrict must have a condition, got {self.restrict!r}")
-            made = self._restricted = (index, index.restricted(asked))
+            view = index.restricted(asked, statistics=self.restrict_statistics)
+            made = self._restricted = (index, view)
         return made[1]
 
     @contextmanager
