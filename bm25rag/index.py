@@ -211,9 +211,8 @@ class BM25Index:
             How many shards to divide the index into, >= 1, each with as many consecutive documents
             as the others or one more; ``None``: none. See ``docs/sharding.md``.
         memory
-            How much memory to use, ``"512MiB"``, ``"2GiB"``, ``"1.5GB"`` or a number of bytes: the
-            most that the resident memory of the process grows by, without pages of mapped files and
-            what ``documents`` itself holds.
+            By how much the resident memory of the process may grow, without mapped files and what
+            ``documents`` holds: ``"512MiB"``, ``"2GiB"``, ``"1.5GB"`` or a number of bytes.
         store_text, on_duplicate, progress, threads
             As in ``add``.
         extra
@@ -452,11 +451,8 @@ class BM25Index:
     def correct(self, query: QueryLike, filter: FilterSpec | None = None) -> Correction:
         """Replace terms of a query that no document has by terms that are spelt alike.
 
-        The most frequent term that is one edit away replaces an unknown term. If there is none
-        and the unknown term has 8 characters or more, the most frequent one replaces it that is
-        two edits away and has the same first character. An edit inserts, deletes or replaces a
-        character, or swaps two. Terms with digits, of less than 4 or more than 40 characters,
-        and unknown terms of a query after the first thirty stay as they are.
+        The most frequent term replaces an unknown one that is one edit away or, of long terms,
+        two. ``docs/queries.md`` says what an edit is, and what stays as it is.
 
         Parameters
         ----------
@@ -1078,17 +1074,12 @@ class BM25Index:
         analyzer, variant, k1, b, delta, delta_on, fields
             As in the constructor. Mode ``"a"`` makes an index with them; an index that exists
             must have those that are not ``None``, in every mode.
-        cache
-            For a URL: the folder that holds the cache of each URL; ``None`` for
-            ``$BM25RAG_CACHE``, or ``bm25rag`` in the user's folder of caches.
-        storage_options
-            For a URL: credentials, endpoints and time limits for fsspec; not stored.
-        offline
-            For a URL: whether to open what the cache holds without asking the store, which may
-            hold a newer index. Each endpoint has a cache of its own.
+        cache, storage_options, offline
+            For a URL, see ``docs/remote.md``: the folder of caches; credentials, endpoints and time
+            limits for fsspec, which are not stored; whether to open what the cache holds without
+            asking the store.
         commit
-            The ``commit_id`` of the commit to read, the last one or one that was kept; ``None``
-            for the last. ``refresh`` then stays there.
+            The ``commit_id`` of the commit to read and to stay at; ``None`` for the last one.
         keep
             For a writer: how long a commit is kept after a later one has replaced it, such as
             ``"7d"``, ``"12h"`` or a ``timedelta``; ``"0"`` for not at all, as at first. The folder
@@ -1212,9 +1203,8 @@ class BM25Index:
             The folder of the backup, made if it is missing, or the URL of one. It is an index
             like any other.
         link
-            Whether the backup shares its files with the folder, by hard links, where the file
-            system has them: this takes no space and milliseconds. Writers never change files, but
-            a damaged file is damaged in both.
+            Whether the backup shares its files with the folder, by hard links where there are such:
+            that takes no space and milliseconds, but a damaged file is damaged in both.
         overwrite
             Whether to replace an index that the target holds, such as an earlier backup.
         storage_options
@@ -1270,9 +1260,9 @@ class BM25Index:
         """Drop the damaged segments of a folder, so that the rest opens and can be changed.
 
         Restore a backup if there is one: what is dropped is lost. It checks what ``verify``
-        does, and commits what is left; if nothing is damaged, it does nothing. A damaged file
-        stays beside the index, as ``<name>.damaged``, until you delete it. A segment goes with its
-        changes: without them, deleted documents would come back.
+        does, and commits what is left. A damaged file stays beside the index, as
+        ``<name>.damaged``, until you delete it. A segment goes with its changes: without them,
+        deleted documents would come back.
 
         Parameters
         ----------
