@@ -727,27 +727,23 @@ def _kind_of(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _keep_folded(
-    it: _Scan, begin: cython.Py_ssize_t, end: cython.Py_ssize_t, origin: cython.Py_ssize_t
-) -> cython.void:
+def _keep_folded(it: _Scan, begin: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.void:
     """Add a word that lies folded in ``source``, and is not empty."""
     width: cython.Py_ssize_t = end - begin
     low: cython.ulonglong = _low_key(it.source, begin, width)
     high: cython.ulonglong = _high_key(it.source, begin, width)
     if width:
-        _keep_word(it, low, high, begin, width, origin)
+        _keep_word(it, low, high, begin, width, it.edges[it.edge])
 
 
 @cython.cfunc
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _keep_single(
-    it: _Scan, one: cython.ulonglong, start: cython.Py_ssize_t, origin: cython.Py_ssize_t
-) -> cython.void:
+def _keep_single(it: _Scan, one: cython.ulonglong, start: cython.Py_ssize_t) -> cython.void:
     """Add a character that is a word, of whose entry the lower half is its folded bytes."""
     if one >> SIZE & 0xFF:
-        _keep_word(it, one & _LOW_HALF, 0, start, one >> SIZE & 0xFF, origin)
+        _keep_word(it, one & _LOW_HALF, 0, start, one >> SIZE & 0xFF, it.edges[it.edge])
 
 
 @cython.cfunc
@@ -759,14 +755,13 @@ def _keep_bigram(
     one: cython.ulonglong,
     other: cython.ulonglong,
     start: cython.Py_ssize_t,
-    origin: cython.Py_ssize_t,
 ) -> cython.void:
     """Add two characters in a row that are a word together: their bytes fit into one key."""
     width: cython.Py_ssize_t = one >> SIZE & 0xFF
     low: cython.ulonglong = one & _LOW_HALF | (other & _LOW_HALF) << (8 * width)
     width += other >> SIZE & 0xFF
     if width:
-        _keep_word(it, low, 0, start, width, origin)
+        _keep_word(it, low, 0, start, width, it.edges[it.edge])
 
 
 @cython.cfunc
@@ -790,22 +785,21 @@ def _keep_ended(
     what lies folded in ``source`` is from ``begin`` to ``end``: at most two clusters, the second
     from ``middle`` on.
     """
-    origin: cython.Py_ssize_t = it.edges[it.edge]
     if at == CJK:
         # Each with the next one; what stands alone, or counts as a word, by itself as well.
         if kind == CJK:
-            _keep_bigram(it, it.table[former], entry, begin, origin)
+            _keep_bigram(it, it.table[former], entry, begin)
         elif length == 1 or it.table[former] >> (ASKED_SINGLE if it.question else SINGLE) & 1:
-            _keep_single(it, it.table[former], begin, origin)
+            _keep_single(it, it.table[former], begin)
     elif at == CLUSTER:
         if length > 1 or kind != CLUSTER:
-            _keep_folded(it, begin, end, origin)
+            _keep_folded(it, begin, end)
         if length > 1 and kind != CLUSTER and not it.question:
-            _keep_folded(it, middle, end, origin)
+            _keep_folded(it, middle, end)
     elif at == WORD and length >= it.least:
-        _keep_folded(it, begin, end, origin)
+        _keep_folded(it, begin, end)
     elif at == SYMBOL:
-        _keep_single(it, it.table[former], begin, origin)
+        _keep_single(it, it.table[former], begin)
 
 
 @cython.cfunc
