@@ -32,7 +32,6 @@ LAZY_MODULES = (
     "bm25rag.filters",
     "bm25rag.filters.parse",
     "bm25rag.filters.values",
-    "bm25rag.fusion",
     "bm25rag.kernels.compiled",
     "bm25rag.kernels.compiled_writing",
     "bm25rag.kernels.numpy_twin",
