@@ -19,7 +19,7 @@ list, and that our own adapters import nothing else.
     Words of many languages, from which the LlamaIndex adapter infers a stemmer's algorithm.
 ``DecayLike``, ``decay_dict``
     What ``decay=`` takes; and the same as a dict, checked, for a setting that is saved.
-``Asking``, ``Question``, ``Expand``, ``is_blank``, ``check_shaping``
+``Asking``, ``Question``, ``Expand``, ``is_blank``
     A question with all its options, checked, kept and answered.
 ``Options``, ``Page``, ``Fusing``
     These options, and those of fusion, as keywords.
@@ -32,8 +32,6 @@ list, and that our own adapters import nothing else.
     Makes Pydantic's models of what needs no check.
 ``read_hits``
     Reads what an adapter needs of all hits at once; one by one takes three times as long.
-``in_fields``
-    The fields of a document, in the adapters and on the command line: metadata of their names.
 ``spans_of``
     Says where the words are that match, in the form that all adapters put into metadata.
 ``sample_metadata``, ``Showing``
@@ -52,7 +50,6 @@ from bm25rag.asking import (
     Options,
     Page,
     Question,
-    check_shaping,
     is_blank,
     with_fields,
 )
@@ -69,7 +66,7 @@ from bm25rag.common.codec import decode_metadata, encode_metadata
 from bm25rag.common.models import maker_of
 from bm25rag.common.urls import is_url
 from bm25rag.decay import DecayLike, decay_dict
-from bm25rag.documents import in_fields, read_hits, spans_of
+from bm25rag.documents import read_hits, spans_of
 from bm25rag.index import Mode, OnDuplicate
 from bm25rag.metadata_samples import Showing, sample_metadata
 from bm25rag.plans import Both, Call, Plan, Thread, arun, awaited, naming, planned, run, work
@@ -101,13 +98,11 @@ __all__ = [
     "check_flag",
     "check_real",
     "check_sequence",
-    "check_shaping",
     "check_strings",
     "decay_dict",
     "decode_metadata",
     "encode_metadata",
     "end_threads",
-    "in_fields",
     "in_read_thread",
     "in_write_thread",
     "is_blank",

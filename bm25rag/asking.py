@@ -21,7 +21,6 @@ __all__ = [
     "Options",
     "Page",
     "Question",
-    "check_shaping",
     "is_blank",
     "with_fields",
 ]
@@ -109,7 +108,8 @@ class Asking(NamedTuple):
         if self.min_score is not None:
             check_real("min_score", self.min_score, -math.inf, math.inf)
         check_flag("parse_query", self.parse_query)
-        check_shaping(self.group, self.per_group)
+        if (self.group, self.per_group) != (None, 1):
+            BM25Index().search("", 0, group=self.group, per_group=self.per_group)  # checks them
         offset, decay = check_count("offset", self.offset), decay_dict(self.decay)
         return self._replace(offset=offset, decay=decay)
 
@@ -222,18 +222,6 @@ def is_blank(question: object) -> bool:
         The question.
     """
     return not question or (isinstance(question, str) and question.isspace())
-
-
-def check_shaping(group: Any, per_group: Any, decay: Any = None) -> None:
-    """Check what groups results and lowers their scores, before there is a search.
-
-    Parameters
-    ----------
-    group, per_group, decay
-        As in ``BM25Index.search``.
-    """
-    if (group, per_group, decay) != (None, 1, None):
-        BM25Index().search("", 0, group=group, per_group=per_group, decay=decay)
 
 
 def with_fields(index: BM25Index, documents: Iterable[Document]) -> Iterable[Document]:

@@ -17,10 +17,12 @@ from bm25rag.documents import Hit, Hits, Matcher, counted, matched
 from bm25rag.filters import And, Filter, FilterSpec, parse_filter
 from bm25rag.fusion import FusionMethod, Ranking, check_fusion, fuse
 from bm25rag.index import BM25Index
-from bm25rag.search.finding import check_wanted, page_of
+from bm25rag.search.finding import check_wanted
+from bm25rag.search.fused import page_of
 from bm25rag.search.parts import parts_filter
+from bm25rag.search.plain_terms import RestrictedTerms
 from bm25rag.search.query import Query
-from bm25rag.search.query_terms import QueryLike, RestrictedTerms, terms_of
+from bm25rag.search.query_terms import QueryLike, terms_of
 
 __all__ = ["HybridSearch", "OnUnknown", "with_parts"]
 

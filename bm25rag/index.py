@@ -5,9 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import chain
 from os import PathLike
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bm25rag.analysis import Analyzer, Tokenizer
@@ -18,7 +16,6 @@ from bm25rag.common.checks import (
     check_flag,
     check_id,
     check_ids,
-    check_real,
     check_sequence,
 )
 from bm25rag.common.urls import is_url
@@ -27,30 +24,18 @@ from bm25rag.live.index import LiveIndex, Mode, OnDuplicate, State, new_state
 from bm25rag.opening import local_folder, open_index, verify_index
 from bm25rag.scoring.variants import DeltaOn, VariantName
 from bm25rag.search.finding import (
-    Wanted,
     check_wanted,
     find,
-    find_both,
     find_one,
-    page_of,
     parse_filter,
-    totals_of,
 )
-from bm25rag.search.query_terms import (
-    QueryLike,
-    RestrictedTerms,
-    Terms,
-    terms_of,
-    terms_of_each,
-    warn_of_texts,
-)
+from bm25rag.search.plain_terms import Terms
+from bm25rag.search.query_terms import QueryLike, terms_of, terms_of_each, warn_of_texts
 from bm25rag.search.ranking import score_all
-from bm25rag.search.results import BatchResult, batch_result
+from bm25rag.search.results import BatchResult, batch_result, totals_of
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.storage.attachment import MEMORY, SNAPSHOT, TUNED
 from bm25rag.storage.folder_reader import FolderReader
-from bm25rag.storage.folder_writer import FolderWriter
-from bm25rag.storage.manifest import digest
 from bm25rag.storage.state import State as StoredState
 from bm25rag.storage.state import check_extra
 
@@ -60,7 +45,7 @@ if TYPE_CHECKING:
     from bm25rag.common.sparse import Vector
     from bm25rag.decay import DecayLike, Span
     from bm25rag.filters import Filter, FilterSpec
-    from bm25rag.fusion import FusionMethod, Ranking
+    from bm25rag.fusion import FusionMethod
     from bm25rag.maintenance import Commit
     from bm25rag.search.correction import Correction
     from bm25rag.search.explain import Explanation
@@ -91,6 +76,11 @@ class BM25Index:
     never between. A copy is an index of its own, in memory, which can be changed. So are deep
     copies and pickles, unless the index was opened for reading: then they read the same folder,
     and the pickle is small.
+
+    Every method raises ``TypeError`` or ``ValueError`` for an argument of a wrong type or value,
+    ``FilterError`` for a malformed filter, ``NotAnIndexError`` or ``FormatVersionError`` for a
+    folder that it cannot read, and ``ReadOnlyError`` if it writes and the index is a view or was
+    opened for reading. Its own page says what else it raises.
 
     Parameters
     ----------
@@ -140,9 +130,10 @@ class BM25Index:
         delta_on: DeltaOn = "all",
         fields: Mapping[str, float] | None = None,
     ) -> None:
-        parameters: dict[str, Any] = {"variant": variant, "k1": k1, "b": b, "delta": delta}
-        parameters |= {"delta_on": delta_on}
-        self._live = LiveIndex(new_state(analyzer, **parameters, fields=fields), MEMORY)
+        settings = new_state(
+            analyzer, variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on, fields=fields
+        )
+        self._live = LiveIndex(settings, MEMORY)
 
     @classmethod
     def from_texts(
@@ -180,8 +171,7 @@ class BM25Index:
             analyzer, variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on, fields=fields
         )
         given = texts, ids, metadata, payloads, vectors, store_text, progress
-        names = index._live.state.snapshot.parameters.names
-        index._live.add(NewDocuments(*given, names), on_duplicate, threads)
+        index._live.add(NewDocuments(*given, index._live.state.names), on_duplicate, threads)
         return index
 
     @classmethod
@@ -207,9 +197,8 @@ class BM25Index:
     ) -> Self:
         """Build an index in a folder, perhaps a larger one than memory, and open it for reading.
 
-        The folder gets the files that ``add`` and ``save`` would write. Documents are read
-        once, gathered part by part in the folder, and merged. After an interruption, call it
-        again with the same documents and settings: it continues where it stopped.
+        The folder gets the files that ``add`` and ``save`` would write. After an interruption, call
+        it again with the same documents and settings: it continues. See ``docs/building.md``.
 
         Parameters
         ----------
@@ -222,10 +211,8 @@ class BM25Index:
             How many shards to divide the index into, >= 1, each with as many consecutive documents
             as the others or one more; ``None``: none. See ``docs/sharding.md``.
         memory
-            How much memory to use, ``"512MiB"``, ``"2GiB"``, ``"1.5GB"`` or a number of bytes:
-            the most that the resident memory of the process grows by, without pages of mapped
-            files, which the system takes back when it needs them, and without what
-            ``documents`` itself holds.
+            By how much the resident memory of the process may grow, without mapped files and what
+            ``documents`` holds: ``"512MiB"``, ``"2GiB"``, ``"1.5GB"`` or a number of bytes.
         store_text, on_duplicate, progress, threads
             As in ``add``.
         extra
@@ -235,17 +222,12 @@ class BM25Index:
 
         Raises
         ------
-        TypeError, DuplicateIdError, MetadataError
+        DuplicateIdError, MetadataError
             As ``add``.
         ValueError
-            If ``shards`` is less than 1, ``memory`` is too little, or an interrupted build had
-            other documents or settings.
-        FileExistsError
-            If the folder holds an index.
-        NotAnIndexError
-            If the folder holds something else.
-        LockedError
-            If another process builds there.
+            If ``memory`` is too little, or an interrupted build had other documents or settings.
+        FileExistsError, NotAnIndexError, LockedError
+            If the folder holds an index or something else, or another process builds there.
         OSError
             If the disk is full; with more room, the same call goes on.
         """
@@ -315,14 +297,10 @@ class BM25Index:
 
         Raises
         ------
-        TypeError
-            If an argument has the wrong type.
         ValueError
             If ``k`` or ``offset`` is negative, ``min_score`` NaN, or a weight NaN, infinite or
             beyond 1e30; if a part of a ``Query`` has no words, or the texts that a phrase must be
             looked for in are not stored.
-        FilterError
-            If the filter is malformed.
 
         Warns
         -----
@@ -362,11 +340,11 @@ class BM25Index:
         Parameters
         ----------
         queries
-            Any kinds of queries, in any mixture.
+            Any kinds of queries, in any mixture; a bare string is not a batch.
         k, filter, min_score
             As in ``search``.
         threads
-            How many threads to use at most; ``None`` for one a core. The result is the same.
+            How many threads to use at most, >= 1; ``None`` for one a core. The result is the same.
         correct, offset, group, per_group, decay
             As in ``search``.
 
@@ -374,11 +352,6 @@ class BM25Index:
         -------
         result
             Rows, scores and counts as arrays; ``ids()`` and ``hits()`` on demand.
-
-        Raises
-        ------
-        TypeError, ValueError, FilterError
-            As ``search``; a bare string is not a batch, and ``threads`` is at least 1.
         """
         batch = list(check_sequence("queries", queries, "queries"))
         workers = None if threads is None else check_count("threads", threads, least=1)
@@ -422,12 +395,8 @@ class BM25Index:
 
         Parameters
         ----------
-        query
-            As in ``search``.
-        id
-            The document.
-        filter, decay
-            As in ``search``.
+        query, id, filter, decay
+            As in ``search``; the id of the document.
 
         Raises
         ------
@@ -457,9 +426,7 @@ class BM25Index:
 
         Parameters
         ----------
-        query
-            As in ``search``.
-        filter
+        query, filter
             As in ``search``; only documents that pass are learnt from.
         fb_docs
             How many documents to learn from.
@@ -473,49 +440,30 @@ class BM25Index:
         expanded
             Terms and their weights, the query's own first: a query for ``search``. Of a
             ``Query``, one with these in place of its text.
-
-        Raises
-        ------
-        TypeError, ValueError, FilterError
-            If an argument is wrong.
         """
         from bm25rag.search.expansion import expand
 
-        snapshot, wanted_terms = self._live.snapshot, check_count("fb_terms", fb_terms)
-        share = check_real("original_query_weight", original_query_weight, 0.0, 1.0)
+        snapshot = self._live.snapshot
         wanted = check_wanted(snapshot, check_count("fb_docs", fb_docs), filter, None, 0)
         terms = terms_of(snapshot.analyzer, query)
-        matches = find(snapshot, [terms], wanted, 1)
-        expanded = expand(snapshot, terms, matches, wanted_terms, share)
-        if not isinstance(terms, RestrictedTerms):
-            return expanded
-        return terms.restriction.query.replaced(text=expanded, also=())
+        return expand(snapshot, terms, wanted, fb_terms, original_query_weight)
 
     def correct(self, query: QueryLike, filter: FilterSpec | None = None) -> Correction:
         """Replace terms of a query that no document has by terms that are spelt alike.
 
-        The most frequent term that is one edit away replaces an unknown term. If there is none
-        and the unknown term has 8 characters or more, the most frequent one replaces it that is
-        two edits away and has the same first character. An edit inserts, deletes or replaces a
-        character, or swaps two. Terms with digits, of less than 4 or more than 40 characters,
-        and unknown terms of a query after the first thirty stay as they are.
+        The most frequent term replaces an unknown one that is one edit away or, of long terms,
+        two. ``docs/queries.md`` says what an edit is, and what stays as it is.
 
         Parameters
         ----------
-        query
-            As in ``search``. A text is analysed first, so what is replaced are stems.
-        filter
-            As in ``search``; only documents that pass have their terms known and offered.
+        query, filter
+            As in ``search``. Of a text, stems are replaced; terms are known, and offered, of the
+            documents that pass.
 
         Returns
         -------
         correction
             The query to search for, and what was replaced in it.
-
-        Raises
-        ------
-        TypeError, ValueError, FilterError
-            If an argument is wrong.
         """
         snapshot = self._live.snapshot
         parsed = parse_filter(filter, snapshot)
@@ -548,13 +496,9 @@ class BM25Index:
 
         Parameters
         ----------
-        query
-            As in ``search``.
-        vector
-            As in ``vectors.search``.
-        k, filter
-            As in ``search``; the filter holds for both, and so does what a ``Query`` restricts
-            matches to.
+        query, vector, k, filter
+            As in ``search`` and ``vectors.search``; the filter holds for both, and so does what a
+            ``Query`` restricts matches to.
         fetch_k
             How many documents of each ranking are fused, >= 0; at least ``k`` are.
         method, weights, rank_constant
@@ -567,25 +511,14 @@ class BM25Index:
         -------
         hits
             With their fused scores, best first.
-
-        Raises
-        ------
-        TypeError, ValueError, FilterError
-            If an argument is wrong.
         """
-        from bm25rag.fusion import fuse
+        from bm25rag.search.fused import search_both
         from bm25rag.vectors import vector_terms
 
         snapshot = self._live.snapshot
         wanted = check_wanted(snapshot, k, filter, None, offset, group, per_group, decay)
-        fetched = Wanted(max(wanted.k, check_count("fetch_k", fetch_k)), wanted.filter)
-        terms = terms_of(snapshot.analyzer, query)
-        found = find_both(snapshot, terms, vector_terms(vector), fetched)
-        depth = wanted.depth if wanted.shaping is None else 2 * fetched.k
-        rankings = [_by_row(rows, scores) for rows, scores in found]
-        fused = fuse(rankings, method, weights, depth, rank_constant)
-        rows, scores, totals = page_of(snapshot, wanted, [(int(row), one) for row, one in fused])
-        return snapshot.hits(rows, scores, terms=terms, totals=totals)
+        both = terms_of(snapshot.analyzer, query), vector_terms(vector)
+        return search_both(snapshot, *both, wanted, fetch_k, method, weights, rank_constant)
 
     def search_fused(
         self,
@@ -611,10 +544,8 @@ class BM25Index:
         ----------
         queries
             As in ``search_batch``.
-        k, filter
-            As in ``search``.
-        fetch_k
-            How many documents of each ranking are fused, >= 0; at least ``k`` are.
+        k, filter, fetch_k
+            As in ``search_hybrid``.
         weights, rank_constant
             As in ``bm25rag.fusion.fuse``; a weight for each query.
         offset, group, per_group, decay
@@ -624,39 +555,23 @@ class BM25Index:
         -------
         hits
             With the sums of weight / (rank_constant + rank), best first.
-
-        Raises
-        ------
-        TypeError, ValueError, FilterError
-            If an argument is wrong.
         """
-        from bm25rag.fusion import check_fusion, fuse
+        from bm25rag.search.fused import search_each
 
-        batch = list(check_sequence("queries", queries, "queries"))
-        check_fusion("rrf", weights, rank_constant, len(batch))
-        snapshot = self._live.snapshot
+        batch, snapshot = list(check_sequence("queries", queries, "queries")), self._live.snapshot
         wanted = check_wanted(snapshot, k, filter, None, offset, group, per_group, decay)
-        fetched = Wanted(max(wanted.k, check_count("fetch_k", fetch_k)), wanted.filter)
         terms = terms_of_each(snapshot.analyzer, batch)
-        found = find(snapshot, terms, fetched, None)
-        cells = zip(found.numbers.tolist(), found.scores.tolist(), found.counts, strict=True)
-        rankings = [_by_row(rows[:count], scores) for rows, scores, count in cells]
-        fused = fuse(rankings, "rrf", weights, None, rank_constant)
-        rows, best, totals = page_of(snapshot, wanted, [(int(row), one) for row, one in fused])
-        asked = dict.fromkeys(chain.from_iterable(terms))
-        return snapshot.hits(rows, best, terms=asked, totals=totals)
+        return search_each(snapshot, terms, wanted, fetch_k, weights, rank_constant)
 
     # --- documents and statistics ------------------------------------------------------
 
     def get(self, ids: Iterable[str | int], filter: FilterSpec | None = None) -> list[Document]:
         """Return documents by id, in the order asked.
 
-        Ids that are unknown, or whose documents the filter rejects, are left out.
-
         Parameters
         ----------
         ids
-            The documents.
+            The documents; those that are unknown, or that the filter rejects, are left out.
         filter
             As in ``search``.
         """
@@ -664,12 +579,12 @@ class BM25Index:
         return snapshot.documents(wanted, parse_filter(filter, snapshot))
 
     def count(self, filter: FilterSpec | None = None) -> int:
-        """Count the documents that the filter passes.
+        """Count the documents that the filter passes; ``None`` for all.
 
         Parameters
         ----------
         filter
-            As in ``search``; ``None`` for all documents.
+            As in ``search``.
         """
         snapshot = self._live.snapshot
         return snapshot.count_passing(parse_filter(filter, snapshot))
@@ -687,11 +602,6 @@ class BM25Index:
             How many at most, >= 0; ``None`` for all.
         offset
             How many of the first to leave out, >= 0.
-
-        Raises
-        ------
-        TypeError, ValueError, FilterError
-            If an argument is wrong.
         """
         first = check_count("offset", offset)
         stop = None if k is None else first + check_count("k", k)
@@ -791,12 +701,10 @@ class BM25Index:
     def commit_id(self) -> str:
         """What tells this state from all others: a key for caches of results.
 
-        An index read from a folder has the id of its commit, the same in all processes, copies
-        of the folder and after opening it again: the number of the commit and a digest. Every
-        change that readers can see changes it, those of a writer before they are committed too:
-        until then, as in memory and of ``restricted`` views, it is random, and that of no other
-        index but a ``copy.copy``. A view made by ``tune`` has that of its index and a digest of the
-        parameters.
+        An index read from a folder has the number of its commit and a digest, the same in all
+        processes, copies of the folder and after opening it again. What is not committed has a
+        random id, and so have indexes in memory and ``restricted`` views: that of no other index
+        but a ``copy.copy``. A view made by ``tune`` adds a digest of the parameters.
         """
         return self._live.state.commit_id
 
@@ -848,7 +756,7 @@ class BM25Index:
         progress
             Whether to show a progress bar.
         threads
-            How many threads to use at most; ``None`` for one a core, and one less while other
+            How many threads to use at most, >= 1; ``None`` for one a core, and one less while other
             threads read. The index is the same.
         vectors
             A sparse vector for each, such as a learned encoder makes, or ``None``: weights by
@@ -862,22 +770,18 @@ class BM25Index:
 
         Raises
         ------
-        TypeError
-            If an argument or an element has the wrong type; the message says which.
         ValueError
-            If the iterables differ in length, or ``threads`` is less than 1.
+            If the iterables differ in length.
         DuplicateIdError
             If an id is there already and ``on_duplicate`` is ``"error"``.
         MetadataError
             If metadata cannot be stored; the message names document and key.
-        ReadOnlyError
-            If the index is a view or was opened for reading.
         """
         from bm25rag.additions import NewDocuments
 
         given = texts, ids, metadata, payloads, vectors, store_text, progress
-        names = self._live.state.snapshot.parameters.names
-        return self._live.add(NewDocuments(*given, names), on_duplicate, threads)
+        documents = NewDocuments(*given, self._live.state.names)
+        return self._live.add(documents, on_duplicate, threads)
 
     def add_documents(
         self,
@@ -891,7 +795,7 @@ class BM25Index:
         """Add documents, or the rows of a table; all of them or, if anything is wrong, none.
 
         This adds what ``get`` returns to another index, without vectors, which ``vectors.get``
-        returns. Otherwise it is like ``add``.
+        returns. Otherwise it is like ``add``, and raises what that does.
 
         Parameters
         ----------
@@ -902,22 +806,14 @@ class BM25Index:
         store_text, on_duplicate, progress, threads
             As in ``add``.
 
-        Returns
-        -------
-        ids
-            The ids written, in document order.
-
         Raises
         ------
         ValueError
             If a document has no text, or a row no id.
-        TypeError, DuplicateIdError, MetadataError, ReadOnlyError
-            As ``add``.
         """
         from bm25rag.additions import NewRecords
 
-        names = self._live.state.snapshot.parameters.names
-        records = NewRecords(documents, store_text, progress, names)
+        records = NewRecords(documents, store_text, progress, self._live.state.names)
         return self._live.add(records, on_duplicate, threads)
 
     def delete(
@@ -940,22 +836,16 @@ class BM25Index:
 
         Raises
         ------
-        TypeError
-            If ``ids`` is a bare string or holds anything but strings, or nothing is given.
-        ValueError
-            If there are no ids and the filter, ``{}``, rejects nothing.
-        FilterError, ReadOnlyError
-            If the filter is malformed, or the index a view or opened for reading.
+        TypeError, ValueError
+            If nothing is given, or there are no ids and the filter, ``{}``, rejects nothing.
         """
-        wanted = None if ids is None else check_ids(ids)
         parsed = parse_filter(filter, self._live.state.snapshot)
-        if wanted is None and (parsed is None or parsed.rejects_nothing):
-            kind = TypeError if filter is None else ValueError
-            raise kind(
-                "delete needs ids, or a filter that rejects something, got "
-                f"ids=None, filter={filter!r}; delete(index.ids()) deletes all documents"
-            )
-        return self._live.delete(wanted, parsed)
+        if ids is not None:
+            return self._live.delete(check_ids(ids), parsed)
+        from bm25rag.filters.parse import check_rejecting
+
+        needs = "delete needs ids (delete(index.ids()) deletes all documents), or a filter"
+        return self._live.delete(None, check_rejecting(needs, filter, parsed))
 
     def update_metadata(
         self, ids: Iterable[str | int], metadata: Iterable[dict[str, Any] | None]
@@ -967,19 +857,12 @@ class BM25Index:
         ids
             The documents.
         metadata
-            The whole new metadata of each.
+            The whole new metadata of each, as many; otherwise this raises as ``add``.
 
         Returns
         -------
         ids
             The ids of the documents that were changed, in the order asked for.
-
-        Raises
-        ------
-        TypeError, MetadataError, ReadOnlyError
-            As ``add``.
-        ValueError
-            If the two differ in length.
         """
         return self._live.update_metadata(check_ids(ids), metadata)
 
@@ -990,11 +873,6 @@ class BM25Index:
         the number of segments bounded; after this there are at most log3(N) for N documents.
         Searches and writes continue meanwhile, so it may run in your own executor:
         ``executor.submit(index.maintain)``.
-
-        Raises
-        ------
-        ReadOnlyError
-            If the index is a view or was opened for reading.
         """
         self._live.maintain()
 
@@ -1004,11 +882,6 @@ class BM25Index:
         Texts, metadata and terms of deleted documents are then in no array of the index,
         and in no file of its folder after the next ``commit()``. Searches and writes
         continue meanwhile.
-
-        Raises
-        ------
-        ReadOnlyError
-            If the index is a view or was opened for reading.
         """
         self._live.compact()
 
@@ -1035,30 +908,15 @@ class BM25Index:
         variant, k1, b, delta, delta_on
             As in the constructor.
         fields
-            New weights of fields; the others stay.
+            New weights of fields of the index; the others stay.
         also
             New weights of the analyzer's further analyses, one for each.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As the constructor, or if the index has no such field, or more or fewer analyses.
         """
         given: dict[str, Any] = {"variant": variant, "k1": k1, "b": b, "delta": delta}
         given |= {"delta_on": delta_on, "fields": fields}
         given = {name: value for name, value in given.items() if value is not UNCHANGED}
-        state = self._live.state
-        snapshot, analyzer = state.snapshot, state.snapshot.analyzer
-        if also is not UNCHANGED:
-            analyzer = analyzer.weighing(also)
-        parameters = snapshot.parameters.changed(given)
-        tuned = snapshot.tuned(parameters, analyzer)
-        weights = [weight for _, weight in analyzer.also]
-        settings = parameters.to_dict() | ({"also": weights} if weights else {})
-        commit_id = f"{state.commit_id}+{digest(settings)}"
-        return self._from_live(
-            LiveIndex(state._replace(snapshot=tuned, commit_id=commit_id), TUNED)
-        )
+        weights = None if also is UNCHANGED else also
+        return self._from_live(LiveIndex(self._live.state.tuned(given, weights), TUNED))
 
     def snapshot(self) -> Self:
         """Return a read-only index of the documents of this moment, whatever is written later."""
@@ -1077,17 +935,13 @@ class BM25Index:
         Parameters
         ----------
         filter
-            As in ``search``; it is evaluated once after each write, a callable too.
+            As in ``search``, but must reject something; it is evaluated once after each write, a
+            callable too.
         statistics
             By which statistics documents are scored: ``"whole"`` for those of this index, so that
             scores are those of ``search`` with the filter, and ``explain`` shows in how many of all
             documents a term occurs; ``"part"`` for those of the documents that pass, so that
             scores are those of an index built of them alone.
-
-        Raises
-        ------
-        TypeError, ValueError, FilterError
-            If an argument is wrong; also if the filter, ``None`` or ``{}``, rejects nothing.
 
         Examples
         --------
@@ -1097,12 +951,12 @@ class BM25Index:
         >>> [hit.id for hit in view.search("cats")], "0" in view, len(view)
         (['1'], False, 1)
         """
-        from bm25rag.filters.parse import check_restriction
+        from bm25rag.filters.parse import check_rejecting
         from bm25rag.live.restricted_index import RestrictedIndex
 
         check_choice("statistics", statistics, ("whole", "part"))
         parsed = parse_filter(filter, self._live.state.snapshot)
-        rejecting = check_restriction(filter, parsed)
+        rejecting = check_rejecting("restricted needs a filter", filter, parsed)
         return self._from_live(RestrictedIndex(self._live, rejecting, statistics == "whole"))
 
     def reanalyze(self, analyzer: Analyzer | None = None) -> Self:
@@ -1153,7 +1007,7 @@ class BM25Index:
         overwrite
             Whether to replace an index that the folder holds.
         storage_options
-            For a URL: credentials, endpoints and time limits for fsspec; not stored.
+            As in ``open``.
 
         Raises
         ------
@@ -1220,17 +1074,12 @@ class BM25Index:
         analyzer, variant, k1, b, delta, delta_on, fields
             As in the constructor. Mode ``"a"`` makes an index with them; an index that exists
             must have those that are not ``None``, in every mode.
-        cache
-            For a URL: the folder that holds the cache of each URL; ``None`` for
-            ``$BM25RAG_CACHE``, or ``bm25rag`` in the user's folder of caches.
-        storage_options
-            For a URL: credentials, endpoints and time limits for fsspec; not stored.
-        offline
-            For a URL: whether to open what the cache holds without asking the store, which may
-            hold a newer index. Each endpoint has a cache of its own.
+        cache, storage_options, offline
+            For a URL, see ``docs/remote.md``: the folder of caches; credentials, endpoints and time
+            limits for fsspec, which are not stored; whether to open what the cache holds without
+            asking the store.
         commit
-            The ``commit_id`` of the commit to read, the last one or one that was kept; ``None``
-            for the last. ``refresh`` then stays there.
+            The ``commit_id`` of the commit to read and to stay at; ``None`` for the last one.
         keep
             For a writer: how long a commit is kept after a later one has replaced it, such as
             ``"7d"``, ``"12h"`` or a ``timedelta``; ``"0"`` for not at all, as at first. The folder
@@ -1241,8 +1090,8 @@ class BM25Index:
         NotAnIndexError, CommitNotFoundError
             If the folder holds no index, or not this commit; in mode ``"a"``, if it holds
             something else.
-        FormatVersionError, CorruptIndexError
-            If a newer bm25rag wrote it, or a file is damaged.
+        FormatVersionError, CorruptIndexError, UntrustedIndexError
+            If a newer bm25rag wrote it, a file is damaged, or a stranger could misuse it.
         LockedError, ReadOnlyError
             If ``mode`` is not ``"r"``, and another writer still has the folder open or ``path`` is
             a URL, which nothing can lock.
@@ -1250,8 +1099,6 @@ class BM25Index:
             If the index has other settings than those given, or its analyzer needs ``tokenizer``.
         RemoteError, MissingDependencyError
             If a store refuses or cannot be reached, or a URL needs a package that is missing.
-        UntrustedIndexError
-            If ``untrusted`` and the folder holds what a stranger could misuse.
 
         Warns
         -----
@@ -1284,7 +1131,7 @@ class BM25Index:
         Takes milliseconds, and some microseconds if there is none: what is open already
         stays open. Searches in other threads see the state before or after, and a snapshot
         taken earlier keeps its own. An index opened from a URL asks the store, and fetches
-        what is new.
+        what is new. If this raises, as ``open`` may, what was opened can still be searched.
 
         Returns
         -------
@@ -1295,8 +1142,6 @@ class BM25Index:
         ------
         StorageError
             If this index was not opened with ``mode="r"``.
-        NotAnIndexError, CorruptIndexError, RemoteError
-            As ``open``; what was opened can still be searched.
         """
         return self._live.refresh()
 
@@ -1310,19 +1155,13 @@ class BM25Index:
     ) -> None:
         """Check every byte of a saved index, and that its files say what bm25rag would write.
 
-        It reads the whole index. ``docs/format.md`` lists what is checked.
+        It reads the whole index. ``docs/format.md`` lists what is checked. Errors are those of
+        ``open``; the message names a damaged file.
 
         Parameters
         ----------
-        path
-            The folder, or the URL of one, which is fetched into the cache.
-        cache, storage_options
-            As in ``open``.
-
-        Raises
-        ------
-        NotAnIndexError, FormatVersionError, CorruptIndexError, RemoteError, MissingDependencyError
-            As ``open``; the message names a damaged file.
+        path, cache, storage_options
+            As in ``open``; what is behind a URL is fetched into the cache.
         """
         verify_index(path, cache, storage_options)
 
@@ -1336,11 +1175,6 @@ class BM25Index:
         ----------
         path
             The folder; of a sharded index, too.
-
-        Raises
-        ------
-        NotAnIndexError, FormatVersionError, CorruptIndexError
-            As ``open``.
         """
         from bm25rag.maintenance import list_commits
 
@@ -1369,26 +1203,21 @@ class BM25Index:
             The folder of the backup, made if it is missing, or the URL of one. It is an index
             like any other.
         link
-            Whether the backup shares its files with the folder, by hard links, where the file
-            system has them: this takes no space and milliseconds. Writers never change files, but
-            a damaged file is damaged in both.
+            Whether the backup shares its files with the folder, by hard links where there are such:
+            that takes no space and milliseconds, but a damaged file is damaged in both.
         overwrite
             Whether to replace an index that the target holds, such as an earlier backup.
         storage_options
-            For a URL: credentials, endpoints and time limits for fsspec; not stored.
+            As in ``open``.
 
         Raises
         ------
-        NotAnIndexError
-            If ``path`` holds no index, or the target something else.
-        CorruptIndexError
-            If a file of ``path`` is damaged; the target is as it was.
-        FileExistsError
-            If the target holds an index and ``overwrite`` is false.
+        NotAnIndexError, CorruptIndexError
+            If ``path`` holds no index or a damaged file, or the target something else.
+        FileExistsError, LockedError
+            If the target holds an index and ``overwrite`` is false, or a writer has it open.
         ValueError
             If both are the same folder, or ``path`` is a URL.
-        LockedError
-            If a writer has the target open.
         RemoteError, OSError
             If the store or the disk refuses, or if the folder was changed faster than it could be
             uploaded. The same call goes on where it stopped.
@@ -1408,6 +1237,8 @@ class BM25Index:
     ) -> None:
         """Make a folder what a backup is, even if the index that it holds is damaged.
 
+        If this raises, as ``backup`` may, the folder opens to what it held.
+
         Parameters
         ----------
         source
@@ -1418,12 +1249,7 @@ class BM25Index:
         overwrite
             Whether to replace the index that the folder holds, damaged or not.
         storage_options
-            As in ``backup``.
-
-        Raises
-        ------
-        NotAnIndexError, CorruptIndexError, FileExistsError, ValueError, LockedError, OSError
-            As ``backup``; the folder opens to what it held.
+            As in ``open``.
         """
         from bm25rag.maintenance import restore
 
@@ -1434,9 +1260,9 @@ class BM25Index:
         """Drop the damaged segments of a folder, so that the rest opens and can be changed.
 
         Restore a backup if there is one: what is dropped is lost. It checks what ``verify``
-        does, and commits what is left; if nothing is damaged, it does nothing. A damaged file
-        stays beside the index, as ``<name>.damaged``, until you delete it. A segment goes with its
-        changes: without them, deleted documents would come back.
+        does, and commits what is left. A damaged file stays beside the index, as
+        ``<name>.damaged``, until you delete it. A segment goes with its changes: without them,
+        deleted documents would come back.
 
         Parameters
         ----------
@@ -1454,8 +1280,6 @@ class BM25Index:
 
         Raises
         ------
-        NotAnIndexError, FormatVersionError
-            As ``open``.
         CorruptIndexError
             If the manifest itself is damaged: then only a backup helps.
         LockedError
@@ -1470,8 +1294,6 @@ class BM25Index:
 
         Raises
         ------
-        ReadOnlyError
-            If the index was not opened with ``mode="w"``.
         OSError
             If the disk refuses or a flush fails; the last commit is still there, or, if
             only the last flush failed, the new one. The next commit writes new files.
@@ -1479,13 +1301,7 @@ class BM25Index:
         self._live.commit()
 
     def rollback(self) -> None:
-        """Go back to the last commit.
-
-        Raises
-        ------
-        ReadOnlyError
-            If the index was not opened with ``mode="w"``.
-        """
+        """Go back to the last commit."""
         self._live.rollback()
 
     def close(self) -> None:
@@ -1502,17 +1318,8 @@ class BM25Index:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            if isinstance(self._live.attachment, FolderWriter):
-                self.commit() if error is None else self.rollback()
-        finally:
-            self._live.abandon()
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._live.finish(error is None)
 
     # --- state and attachment -------------------------------------------------------
 
@@ -1538,11 +1345,8 @@ class BM25Index:
         return restore(*copy.deepcopy(arguments, memo))
 
     def __reduce__(self) -> tuple[Callable[..., BM25Index], tuple[Any, ...]]:
-        attachment = self._live.attachment
-        if isinstance(attachment, FolderReader):
-            return _open_again, (type(self), attachment.opened_by)
         if (reopened := self._live.reopened_by) is not None:
-            return _restrict_again, (type(self), *reopened)
+            return _open_again, (type(self), *reopened)
         # What a writer has not committed, or a view shows, is in no folder.
         return _restore, (type(self), self._live.state.stored()._replace(commit_id=""))
 
@@ -1560,23 +1364,17 @@ class BM25Index:
         return f"{type(self).__name__}({len(self)} {noun}, {settings})"
 
 
-def _open_again(kind: type[BM25Index], opened_by: dict[str, Any]) -> BM25Index:
-    return kind.open(**opened_by)
-
-
-def _restrict_again(
-    kind: type[BM25Index], opened_by: dict[str, Any], filter: Filter, by_whole: bool
+def _open_again(
+    kind: type[BM25Index], opened_by: dict[str, Any], filter: Filter | None, by_whole: bool
 ) -> BM25Index:
-    return kind.open(**opened_by).restricted(filter, statistics="whole" if by_whole else "part")
+    index = kind.open(**opened_by)
+    if filter is None:
+        return index
+    return index.restricted(filter, statistics="whole" if by_whole else "part")
 
 
 def _restore(kind: type[BM25Index], state: StoredState) -> BM25Index:
     return kind._from_live(LiveIndex(State.of(state), MEMORY))
-
-
-def _by_row(rows: Sequence[int], scores: Sequence[float]) -> Ranking:
-    """Return a ranking to fuse, with rows as ids."""
-    return [*zip(map(str, rows), scores, strict=False)]
 
 
 def _correct(

@@ -15,9 +15,9 @@ from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.checks import check_count, check_ids
 from bm25rag.common.sparse import Vector, read_each, read_vector
 from bm25rag.documents import Hit
-from bm25rag.search.finding import check_wanted, find, find_one, parse_filter, totals_of
+from bm25rag.search.finding import check_wanted, find, find_one, parse_filter
 from bm25rag.search.ranking import score_all
-from bm25rag.search.results import BatchResult, batch_result
+from bm25rag.search.results import BatchResult, batch_result, totals_of
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.search.stored_vectors import read_vectors
 

@@ -34,7 +34,7 @@ from bm25rag.errors import (
     ShardUnavailableError,
 )
 from bm25rag.filters import And, parse_filter
-from bm25rag.filters.parse import check_restriction
+from bm25rag.filters.parse import check_rejecting
 from bm25rag.fusion import FusionMethod, check_fusion
 from bm25rag.search.known_fields import check_demands
 from bm25rag.search.query import OVER
@@ -325,7 +325,7 @@ class RayIndex:
         filter
             As for ``BM25Index.restricted``.
         """
-        parsed = check_restriction(filter, parse_filter(filter))
+        parsed = check_rejecting("restricted needs a filter", filter, parse_filter(filter))
         self._check_fields(parsed, DEADLINE)
         view, outer = copy(self), self._within
         both = parsed if outer is None else And((outer.filter, parsed))

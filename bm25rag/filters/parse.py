@@ -74,11 +74,11 @@ def parse_filter(filter: FilterSpec | None) -> Filter | None:
     return _parse(filter, "", 1)
 
 
-def check_restriction(filter: FilterSpec | None, parsed: Filter | None) -> Filter:
-    """Return a parsed filter that a view may be restricted to: one that rejects something."""
+def check_rejecting(needs: str, filter: FilterSpec | None, parsed: Filter | None) -> Filter:
+    """Return a parsed filter, which must reject something; ``needs`` says who needs that."""
     if parsed is None or parsed.rejects_nothing:
         kind = TypeError if parsed is None and filter != {} else ValueError
-        raise kind(f"restricted needs a filter that rejects something, got {filter!r}")
+        raise kind(f"{needs} that rejects something, got {filter!r}")
     return parsed
 
 

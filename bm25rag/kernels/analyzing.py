@@ -524,7 +524,10 @@ def analyze_text(text, rules, otherwise):
             if found > 0:
                 _extend(paired, _joined_terms(it.data, former, found, otherwise))
             linked = False
-        elif found and not linked:
+        # An apostrophe within the word before ends a chain, and may begin another.
+        elif found and not (
+            linked and _SEAMS[it.data[_part_before(it.data, former) - 1]] == _LINKING
+        ):
             linked = True
             place = _first_link(it.data, former)
             found = _chain_at(it.data, it.size, place)

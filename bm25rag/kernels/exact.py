@@ -102,6 +102,32 @@ def _add(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
+def _list_one(
+    sums: cython.double[::1],
+    listed: cython.longlong[::1],
+    total: cython.Py_ssize_t,
+    place: cython.Py_ssize_t,
+    addend: cython.double,
+    least: cython.double,
+    rarely: cython.bint,
+) -> cython.Py_ssize_t:
+    """Add to a sum, and list its place if it exceeds ``least`` now, and did not before.
+
+    Return how many are listed then. ``rarely`` predicts a branch, in less time if few are listed.
+    """
+    before: cython.double = sums[place]
+    after: cython.double = before + addend
+    sums[place] = after
+    if rarely and after <= least:
+        return total
+    listed[total] = place
+    return total + ((after > least) & (before <= least))
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
 def _list(
     documents: cython.const[cython.ushort][::1],
     codes: cython.const[Codes][::1],
@@ -117,82 +143,24 @@ def _list(
     sums: cython.double[::1],
     listed: cython.longlong[::1],
     total: cython.Py_ssize_t,
+    rarely: cython.bint,
 ) -> cython.Py_ssize_t:
-    """Do as ``_add``, and list the places whose sums exceed ``least`` now, and did not before.
+    """Do as ``_add``, and list places as ``_list_one`` does.
 
     Return how many are listed then; ``total`` are before, and there is room for one more than
-    there are places.
+    there are places. Each call is for one value of ``rarely``, and is compiled for that.
     """
     posting: cython.Py_ssize_t = cursors[term]
+    more: cython.double
     i: cython.Py_ssize_t
-    place: cython.Py_ssize_t
-    before: cython.double
-    after: cython.double
     while posting + 4 <= stop and documents[posting + 3] < end:
         for i in range(posting, posting + 4):
-            place = documents[i] - base
-            before = sums[place]
-            after = before + part(weights[codes[i]], idf, count)
-            sums[place] = after
-            listed[total] = place
-            total += (after > least) & (before <= least)
+            more = part(weights[codes[i]], idf, count)
+            total = _list_one(sums, listed, total, documents[i] - base, more, least, rarely)
         posting += 4
     while posting < stop and documents[posting] < end:
-        place = documents[posting] - base
-        before = sums[place]
-        after = before + part(weights[codes[posting]], idf, count)
-        sums[place] = after
-        listed[total] = place
-        total += (after > least) & (before <= least)
-        posting += 1
-    cursors[term] = posting
-    return total
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _list_rarely(
-    documents: cython.const[cython.ushort][::1],
-    codes: cython.const[Codes][::1],
-    weights: cython.const[cython.float][::1],
-    idf: cython.float,
-    count: cython.double,
-    cursors: cython.longlong[::1],
-    term: cython.Py_ssize_t,
-    stop: cython.Py_ssize_t,
-    base: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    least: cython.double,
-    sums: cython.double[::1],
-    listed: cython.longlong[::1],
-    total: cython.Py_ssize_t,
-) -> cython.Py_ssize_t:
-    """Do as ``_list``, in less time if few places are listed: a branch is predicted then."""
-    posting: cython.Py_ssize_t = cursors[term]
-    i: cython.Py_ssize_t
-    place: cython.Py_ssize_t
-    before: cython.double
-    after: cython.double
-    while posting + 4 <= stop and documents[posting + 3] < end:
-        for i in range(posting, posting + 4):
-            place = documents[i] - base
-            before = sums[place]
-            after = before + part(weights[codes[i]], idf, count)
-            sums[place] = after
-            if after > least:
-                listed[total] = place
-                total += before <= least
-        posting += 4
-    while posting < stop and documents[posting] < end:
-        place = documents[posting] - base
-        before = sums[place]
-        after = before + part(weights[codes[posting]], idf, count)
-        sums[place] = after
-        if after > least:
-            listed[total] = place
-            total += before <= least
+        more = part(weights[codes[posting]], idf, count)
+        total = _list_one(sums, listed, total, documents[posting] - base, more, least, rarely)
         posting += 1
     cursors[term] = posting
     return total
@@ -233,16 +201,16 @@ def _walk(
                 scratch.cursors, term, stop, base, end, scratch.sums,
             )  # fmt: skip
         elif rarely:
-            listed = _list_rarely(
+            listed = _list(
                 segment.documents, codes, segment.weights, query.idf[term], query.counts[term],
                 scratch.cursors, term, stop, base, end, least,
-                scratch.sums, scratch.waiting, listed,
+                scratch.sums, scratch.waiting, listed, True,
             )  # fmt: skip
         else:
             listed = _list(
                 segment.documents, codes, segment.weights, query.idf[term], query.counts[term],
                 scratch.cursors, term, stop, base, end, least,
-                scratch.sums, scratch.waiting, listed,
+                scratch.sums, scratch.waiting, listed, False,
             )  # fmt: skip
     return listed
 

@@ -18,6 +18,7 @@ cdef unsigned long long _low_key(const unsigned char[::1] source, Py_ssize_t fir
                                  Py_ssize_t length) noexcept nogil
 cdef unsigned long long _high_key(const unsigned char[::1] source, Py_ssize_t first,
                                   Py_ssize_t length) noexcept nogil
+cdef Py_ssize_t _append(unsigned char[::1] source, unsigned long long entry, Py_ssize_t end) noexcept nogil
 cdef Py_ssize_t _decode(const unsigned char[::1] data, Py_ssize_t place) noexcept nogil
 cdef bint _is_ascii(const unsigned char[::1] source, Py_ssize_t first, Py_ssize_t length,
                     unsigned long long low, unsigned long long high) noexcept nogil

@@ -695,16 +695,138 @@ def _next(it: _Scan, place: cython.Py_ssize_t) -> cython.Py_ssize_t:
 
 
 @cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _ends_word(at: cython.int, kind: cython.int) -> cython.bint:
+    """Whether a character of a kind is none of the word so far: clusters are words each."""
+    return (at != WORD and at != CLUSTER) or (kind != at and kind != MARK) or kind == CLUSTER
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _kind_of(
+    it: _Scan, entry: cython.ulonglong, at: cython.int, prior: cython.int, place: cython.Py_ssize_t
+) -> cython.int:
+    """Return the kind of a character, behind which ``place`` is; signs inside words are words.
+
+    There is always something behind it: two characters of no word are behind the last one.
+    """
+    sign: cython.int = entry >> SIGN & 0xFF
+    # Of signs only a full stop begins a word.
+    if (sign == STOP or (sign != 0 and at == WORD)) and is_inside(
+        entry, prior, _entry(it, place), _entry(it, _next(it, place))
+    ):
+        return WORD
+    return entry >> KIND & 0xFF
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _keep_folded(it: _Scan, begin: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.void:
+    """Add a word that lies folded in ``source``, and is not empty."""
+    width: cython.Py_ssize_t = end - begin
+    low: cython.ulonglong = _low_key(it.source, begin, width)
+    high: cython.ulonglong = _high_key(it.source, begin, width)
+    if width:
+        _keep_word(it, low, high, begin, width, it.edges[it.edge])
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _keep_single(it: _Scan, one: cython.ulonglong, start: cython.Py_ssize_t) -> cython.void:
+    """Add a character that is a word, of whose entry the lower half is its folded bytes."""
+    if one >> SIZE & 0xFF:
+        _keep_word(it, one & _LOW_HALF, 0, start, one >> SIZE & 0xFF, it.edges[it.edge])
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _keep_bigram(
+    it: _Scan,
+    one: cython.ulonglong,
+    other: cython.ulonglong,
+    start: cython.Py_ssize_t,
+) -> cython.void:
+    """Add two characters in a row that are a word together: their bytes fit into one key."""
+    width: cython.Py_ssize_t = one >> SIZE & 0xFF
+    low: cython.ulonglong = one & _LOW_HALF | (other & _LOW_HALF) << (8 * width)
+    width += other >> SIZE & 0xFF
+    if width:
+        _keep_word(it, low, 0, start, width, it.edges[it.edge])
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _keep_ended(
+    it: _Scan,
+    at: cython.int,
+    kind: cython.int,
+    entry: cython.ulonglong,
+    former: cython.Py_ssize_t,
+    length: cython.Py_ssize_t,
+    begin: cython.Py_ssize_t,
+    middle: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+) -> cython.void:
+    """Add what ends before a character of a kind and entry; there is room for two words.
+
+    Of ``length`` characters or clusters so far, of the kind ``at``, the last one is ``former`` and
+    what lies folded in ``source`` is from ``begin`` to ``end``: at most two clusters, the second
+    from ``middle`` on.
+    """
+    if at == CJK:
+        # Each with the next one; what stands alone, or counts as a word, by itself as well.
+        if kind == CJK:
+            _keep_bigram(it, it.table[former], entry, begin)
+        elif length == 1 or it.table[former] >> (ASKED_SINGLE if it.question else SINGLE) & 1:
+            _keep_single(it, it.table[former], begin)
+    elif at == CLUSTER:
+        if length > 1 or kind != CLUSTER:
+            _keep_folded(it, begin, end)
+        if length > 1 and kind != CLUSTER and not it.question:
+            _keep_folded(it, middle, end)
+    elif at == WORD and length >= it.least:
+        _keep_folded(it, begin, end)
+    elif at == SYMBOL:
+        _keep_single(it, it.table[former], begin)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _append(
+    source: cython.uchar[::1], entry: cython.ulonglong, end: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """Write what an entry folds a character to at the end of ``source``; return the new end."""
+    i: cython.Py_ssize_t
+    for i in range(4):
+        source[end + i] = entry >> (8 * i) & 0xFF
+    return end + (entry >> SIZE & 0xFF)
+
+
+@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def _split_runs(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
     """Find words in runs that are not all ASCII, as many as there is room for.
 
-    The word so far lies folded at the end of ``source``.
+    The word so far lies folded at the end of ``source``. Between two calls ``it`` says how far
+    this is; within one, locals do, and the edge alone is in both.
     """
     source: cython.uchar[::1] = it.source
     table: cython.const[cython.ulonglong][::1] = it.table
-    edge: cython.Py_ssize_t = it.edge
     place: cython.Py_ssize_t = it.place
     at: cython.int = it.at
     begin: cython.Py_ssize_t = it.begin
@@ -713,23 +835,16 @@ def _split_runs(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
     former: cython.Py_ssize_t = it.former
     middle: cython.Py_ssize_t = it.middle
     prior: cython.int = it.prior
-    single: cython.int = ASKED_SINGLE if it.question else SINGLE
     last: cython.Py_ssize_t
     point: cython.Py_ssize_t
-    start: cython.Py_ssize_t
-    width: cython.Py_ssize_t
     i: cython.Py_ssize_t
     kind: cython.int
-    sign: cython.int
     entry: cython.ulonglong
-    one: cython.ulonglong
-    low: cython.ulonglong
-    high: cython.ulonglong
-    while edge < stop and it.rows < _BLOCK:
+    while it.edge < stop and it.rows < _BLOCK:
         if place < 0:
-            place = it.edges[edge]
+            place = it.edges[it.edge]
             prior = 0
-        last = it.edges[edge + 1]
+        last = it.edges[it.edge + 1]
         while place <= last and it.rows < _BLOCK:
             entry = 0  # behind the last one is what is inside no word
             point = 0
@@ -742,49 +857,14 @@ def _split_runs(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
                 point = _decode(source, place)
                 place += _width(source[place])
                 entry = table[point]
-            kind = entry >> KIND & 0xFF
-            sign = entry >> SIGN & 0xFF
-            # Of signs only a full stop begins a word.
-            if (sign == STOP or (sign != 0 and at == WORD)) and is_inside(
-                entry, prior, _entry(it, place), _entry(it, _next(it, place))
-            ):
-                kind = WORD
+            kind = _kind_of(it, entry, at, prior, place)
             prior = class_of(entry, at == CLUSTER, kind == WORD) | (prior << 8 & 0xFF00)
-            if (at != WORD and at != CLUSTER) or (kind != at and kind != MARK) or kind == CLUSTER:
-                low = 0
-                high = 0
-                width = 0
-                start = begin
-                if at == CJK:
-                    one = table[former]
-                    if kind == CJK or length == 1 or one >> single & 1:
-                        low = one & _LOW_HALF
-                        width = one >> SIZE & 0xFF
-                        if kind == CJK:
-                            low |= (entry & _LOW_HALF) << (8 * width)
-                            width += entry >> SIZE & 0xFF
-                elif at == CLUSTER:
-                    if length > 1 or kind != CLUSTER:
-                        width = end - begin
-                        low = _low_key(source, begin, width)
-                        high = _high_key(source, begin, width)
+            if _ends_word(at, kind):
+                _keep_ended(it, at, kind, entry, former, length, begin, middle, end)
+                if at == CLUSTER:
                     if length > 1:
                         begin = middle
                     middle = end
-                elif at == WORD and length >= it.least:
-                    width = end - begin
-                    low = _low_key(source, begin, width)
-                    high = _high_key(source, begin, width)
-                elif at == SYMBOL:
-                    low = table[former] & _LOW_HALF
-                    width = table[former] >> SIZE & 0xFF
-                if width:
-                    _keep_word(it, low, high, start, width, it.edges[edge])
-                if at == CLUSTER and kind != CLUSTER and length > 1 and not it.question:
-                    width = end - begin
-                    low = _low_key(source, begin, width)
-                    high = _high_key(source, begin, width)
-                    _keep_word(it, low, high, begin, width, it.edges[edge])
                 if kind != at:
                     begin = end
                     length = 0
@@ -804,9 +884,7 @@ def _split_runs(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
                     continue
             elif at == WORD:
                 length += 1
-            for i in range(4):
-                source[end + i] = entry >> (8 * i) & 0xFF
-            end += entry >> SIZE & 0xFF
+            end = _append(source, entry, end)
             if at == WORD:
                 # The rest of the word as far as it is letters and digits: a third of the time.
                 it.end = end
@@ -817,11 +895,10 @@ def _split_runs(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
                 length = it.length
                 prior = it.prior
         if place > last:
-            edge += 2
+            it.edge += 2
             place = -1
-            if edge < stop and source[it.edges[edge]] < 0x80:
+            if it.edge < stop and source[it.edges[it.edge]] < 0x80:
                 break
-    it.edge = edge
     it.place = place
     it.at = at
     it.begin = begin
@@ -1073,14 +1150,11 @@ def _copy_letters(
     entry: cython.ulonglong
     former: cython.ulonglong = 0
     latest: cython.ulonglong = 0
-    i: cython.Py_ssize_t
     while place < last and source[place] != _STRANGE:
         entry = table[_decode(source, place)]
         if entry >> KIND & 0xFF != WORD or entry >> SIGN & 0xFF:
             break
-        for i in range(4):
-            source[end + i] = entry >> (8 * i) & 0xFF
-        end += entry >> SIZE & 0xFF
+        end = _append(source, entry, end)
         it.length += 1
         place += _width(source[place])
         former = latest

@@ -25,6 +25,7 @@ from bm25rag.segments.view import SegmentView
 from bm25rag.storage.attachment import CLOSED, MEMORY, Attachment
 from bm25rag.storage.folder_reader import FolderReader
 from bm25rag.storage.folder_writer import FolderWriter
+from bm25rag.storage.manifest import digest
 from bm25rag.storage.saved_copy import SavedCopy
 from bm25rag.storage.state import State as StoredState
 
@@ -53,6 +54,22 @@ class State(NamedTuple):
     probe: dict[str, str]
     extra: dict[str, Any]
     commit_id: str
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of the documents' fields; ``None`` if they have none."""
+        return self.snapshot.parameters.names
+
+    def tuned(self, given: dict[str, Any], also: Iterable[float] | None) -> State:
+        """Return the state under other parameters; see ``BM25Index.tune``."""
+        snapshot, analyzer = self.snapshot, self.snapshot.analyzer
+        if also is not None:
+            analyzer = analyzer.weighing(also)
+        parameters = snapshot.parameters.changed(given)
+        weights = [weight for _, weight in analyzer.also]
+        settings = parameters.to_dict() | ({"also": weights} if weights else {})
+        commit_id = f"{self.commit_id}+{digest(settings)}"
+        return self._replace(snapshot=snapshot.tuned(parameters, analyzer), commit_id=commit_id)
 
     @classmethod
     def of(cls, stored: StoredState) -> State:
@@ -124,9 +141,10 @@ class LiveIndex:
             _WRITERS.add(self)
 
     @property
-    def reopened_by(self) -> tuple[dict[str, Any], Filter, bool] | None:
+    def reopened_by(self) -> tuple[dict[str, Any], Filter | None, bool] | None:
         """With what a pickle opens a folder again and restricts it; ``None``: it does not."""
-        return None
+        reader = self.attachment
+        return (reader.opened_by, None, True) if isinstance(reader, FolderReader) else None
 
     @property
     def snapshot(self) -> Snapshot:
@@ -335,6 +353,14 @@ class LiveIndex:
             self._release()
         if folder is not None:
             _warn_of_loss(folder)
+
+    def finish(self, succeeded: bool) -> None:
+        """Commit, or go back to the last commit, and give up the writer's lock."""
+        try:
+            if isinstance(self.attachment, FolderWriter):
+                self.commit() if succeeded else self.rollback()
+        finally:
+            self.abandon()
 
     def abandon(self) -> None:
         """Give up the writer's lock."""

@@ -9,7 +9,6 @@ from bm25rag.filters import Filter
 from bm25rag.live.index import LiveIndex, State, new_id
 from bm25rag.search.restricted_snapshot import restrict
 from bm25rag.storage.attachment import RESTRICTED, SNAPSHOT
-from bm25rag.storage.folder_reader import FolderReader
 
 
 class RestrictedIndex(LiveIndex):
@@ -51,12 +50,10 @@ class RestrictedIndex(LiveIndex):
         return State(snapshot, 0, state.probe, {}, new_id())
 
     @property
-    def reopened_by(self) -> tuple[dict[str, Any], Filter, bool] | None:
+    def reopened_by(self) -> tuple[dict[str, Any], Filter | None, bool] | None:
         """With what a pickle opens the folder again and restricts it; ``None``: it does not."""
-        attachment = self._whole.attachment
-        if not isinstance(attachment, FolderReader):
-            return None
-        return attachment.opened_by, self._filter, self._by_whole
+        whole = self._whole.reopened_by
+        return None if whole is None else (whole[0], self._filter, self._by_whole)
 
     def save(
         self,

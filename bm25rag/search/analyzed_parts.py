@@ -13,14 +13,8 @@ from bm25rag.analysis import Analyzer
 from bm25rag.analysis.written import Term, WholeWords, Written, written
 from bm25rag.common.arrays import Bool, Int64
 from bm25rag.search.phrases import WordsInText
+from bm25rag.search.plain_terms import RestrictedTerms, Terms, check_weights, plain_terms
 from bm25rag.search.query import InField, Part, Query
-from bm25rag.search.query_terms import (
-    RestrictedTerms,
-    Terms,
-    check_weights,
-    terms_of,
-    terms_of_each,
-)
 
 # Terms of which a document has one: that of a word, and those of what is also one word with it.
 Clause: TypeAlias = tuple[str, ...]
@@ -150,7 +144,7 @@ class Restriction(NamedTuple):
 
 def analyzed(analyzer: Analyzer, query: Query, name: str) -> Terms:
     """Analyse a query; raise as ``terms_of``."""
-    text = terms_of(analyzer, query.text, f"{name}.text")
+    text = plain_terms(analyzer, query.text, f"{name}.text")
     requirements = tuple(
         _requirement(analyzer, kind, part, query.field, f"{name}.{kind}[{number}]")
         for kind in KINDS
@@ -167,7 +161,7 @@ def analyzed(analyzer: Analyzer, query: Query, name: str) -> Terms:
     else:
         unweighted = () if isinstance(text, dict) else text
         _add(terms, [*chain(unweighted, *(_scoring(analyzer, one) for one in wanted))], 1.0)
-    others = terms_of_each(analyzer, [*query.also])
+    others = [plain_terms(analyzer, one, f"{name}.also") for one in query.also]
     for own, weight in zip(others, query.also.values(), strict=True):
         _add(terms, own, weight)
     if others:

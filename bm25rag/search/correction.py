@@ -18,7 +18,7 @@ from bm25rag.analysis import Analyzer
 from bm25rag.common.strings import utf8_each
 from bm25rag.filters import Filter
 from bm25rag.search.finding import Wanted, find
-from bm25rag.search.query_terms import RestrictedTerms, Terms
+from bm25rag.search.plain_terms import RestrictedTerms, Terms
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.similar_terms import LONGEST
 

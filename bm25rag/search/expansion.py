@@ -13,9 +13,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bm25rag.common.arrays import Float64, UInt32, as_index
+from bm25rag.common.checks import check_count, check_real
 from bm25rag.common.strings import text_of
 from bm25rag.kernels.records import Matches
-from bm25rag.search.query_terms import Terms
+from bm25rag.search.finding import Wanted, find
+from bm25rag.search.plain_terms import RestrictedTerms, Terms
+from bm25rag.search.query import Query
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.postings import LivingPostings, Postings
 
@@ -25,23 +28,26 @@ _SHORTEST, _LONGEST = 2, 20
 
 
 def expand(
-    snapshot: Snapshot, terms: Terms, feedback: Matches, fb_terms: int, original_query_weight: float
-) -> dict[str, float]:
+    snapshot: Snapshot, terms: Terms, wanted: Wanted, fb_terms: int, original_query_weight: float
+) -> dict[str, float] | Query:
     """Interpolate a query with the relevance model of its feedback documents.
 
     Parameters
     ----------
     snapshot
-        Where the query was searched for.
+        Where to search.
     terms
         The query.
-    feedback
-        Its matches, as a batch of one query.
+    wanted
+        Which of its matches are the feedback.
     fb_terms
         How many terms to take from each document, and from the model.
     original_query_weight
         The share of the query, from 0 to 1.
     """
+    check_count("fb_terms", fb_terms)
+    check_real("original_query_weight", original_query_weight, 0.0, 1.0)
+    feedback = find(snapshot, [terms], wanted, 1)
     query: Mapping[str, float] = terms if isinstance(terms, dict) else Counter(terms)
     original, model = _scaled(query), _relevance_model(snapshot, feedback, fb_terms)
     rest = 1.0 - original_query_weight
@@ -51,7 +57,9 @@ def expand(
     }
     if rest:
         expanded |= {term: rest * weight for term, weight in model.items()}
-    return expanded
+    if not isinstance(terms, RestrictedTerms):
+        return expanded
+    return terms.restriction.query.replaced(text=expanded, also=())
 
 
 def _relevance_model(snapshot: Snapshot, feedback: Matches, limit: int) -> dict[str, float]:

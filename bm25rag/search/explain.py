@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bm25rag.common.checks import check_id
 from bm25rag.errors import DocumentNotFoundError
-from bm25rag.search.query_terms import RestrictedTerms, Terms
+from bm25rag.search.plain_terms import RestrictedTerms, Terms
 from bm25rag.search.snapshot import Snapshot
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from bm25rag.errors import IncompleteWarning
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import Allowed, Matches
 from bm25rag.search import ranking
-from bm25rag.search.query_terms import RestrictedTerms, Terms
+from bm25rag.search.plain_terms import RestrictedTerms, Terms
 from bm25rag.search.ranking import Masks, Ranked
 from bm25rag.search.snapshot import Snapshot
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from bm25rag.filters import Filter, FilterSpec
     from bm25rag.search.parts import PartsMatches
     from bm25rag.search.shaping import Shaping
-    from bm25rag.search.totals import Totals
 
 # How many times more matches are looked at if too few of those before have passed.
 _GROWTH = 4
@@ -128,42 +127,6 @@ def find_one(snapshot: Snapshot, terms: Terms, wanted: Wanted) -> tuple[list[int
         return ranking.rank_one(snapshot, terms, k, masks, min_score)
     rows, scores = ranking.rank_one(snapshot, terms, wanted.depth, masks, min_score)
     return rows[offset:], scores[offset:]
-
-
-def totals_of(snapshot: Snapshot, terms: Terms, wanted: Wanted) -> Totals | None:
-    """Return what counts the documents of groups, in a search with groups."""
-    if wanted.shaping is None or wanted.shaping.group is None:
-        return None
-    from bm25rag.search.totals import Totals  # most searches have no groups
-
-    return Totals(snapshot, terms, wanted)
-
-
-def page_of(
-    snapshot: Snapshot, wanted: Wanted, fused: Sequence[tuple[int, float]]
-) -> tuple[list[int], list[float], Totals | None]:
-    """Return what is wanted of all rows that were fused, best first: rows, scores and totals."""
-    rows, scores = [row for row, _ in fused], [score for _, score in fused]
-    if wanted.shaping is None or not wanted.k:
-        page = slice(wanted.offset, wanted.depth)
-        return rows[page], scores[page], None
-    from bm25rag.search.totals import Totals  # as in ``totals_of``
-
-    totals = Totals(snapshot, (), wanted, np.array(rows, np.int64))
-    return *wanted.shaping.of_all(rows, scores, wanted.k, wanted.offset), totals
-
-
-def find_both(
-    snapshot: Snapshot, terms: Terms, vector: Terms, wanted: Wanted
-) -> tuple[tuple[list[int], list[float]], tuple[list[int], list[float]]]:
-    """Find the matches of a query and those of a vector, each as ``find_one`` does.
-
-    What the query restricts its matches to holds for those of the vector, too.
-    """
-    by_words, other = find_one(snapshot, terms, wanted), snapshot.by_vectors
-    if type(terms) is not RestrictedTerms:
-        return by_words, find_one(other, vector, wanted)
-    return by_words, Finder(snapshot, wanted).find(terms, other, vector)
 
 
 def find(

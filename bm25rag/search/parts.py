@@ -24,8 +24,8 @@ from bm25rag.kernels.records import Allowed
 from bm25rag.scoring.variants import Parameters
 from bm25rag.search import ranking
 from bm25rag.search.analyzed_parts import QUOTED, Clause, Requirement, Restriction
+from bm25rag.search.plain_terms import RestrictedTerms, Terms
 from bm25rag.search.query import InField, Part
-from bm25rag.search.query_terms import RestrictedTerms, Terms
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.postings import Postings
 

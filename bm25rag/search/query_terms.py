@@ -14,42 +14,18 @@ import numpy as np
 
 from bm25rag.analysis import Analyzer
 from bm25rag.common.arrays import Float64
-from bm25rag.common.checks import LARGEST_WEIGHT, are_strings, check_real
+from bm25rag.common.checks import are_strings
 from bm25rag.kernels.records import Queries
+from bm25rag.search.plain_terms import RestrictedTerms, Terms, plain_terms, terms_of_texts
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.search.term_numbers import TermCache
 
 if TYPE_CHECKING:
-    from bm25rag.search.analyzed_parts import Restriction
     from bm25rag.search.query import Query
 
 QueryLike: TypeAlias = "str | Sequence[str] | Mapping[str, float] | Query"
-# A query, analysed and checked: its terms, repeats included, or its terms with their weights.
-Terms: TypeAlias = Sequence[str] | dict[str, float]
 
 _UNWEIGHTED = np.empty(0)
-
-
-class RestrictedTerms(dict[str, float]):
-    """The terms of a ``Query``, with their counts or weights.
-
-    Attributes
-    ----------
-    restriction
-        What its matches must have, and must not have.
-    cut
-        Whether its time was over before the search had all that was asked for.
-    """
-
-    __slots__ = ("cut", "restriction")
-
-    restriction: Restriction
-    cut: bool
-
-    def __reduce__(self) -> tuple[type[dict[str, float]], tuple[dict[str, float]]]:
-        return dict, (dict(self),)  # a hit that is sent needs the terms alone
-
-
 _WEIGHTED = frozenset({dict, RestrictedTerms})
 
 
@@ -79,17 +55,23 @@ def terms_of(analyzer: Analyzer, query: QueryLike, name: str = "query") -> Terms
     ValueError
         If a weight is NaN or infinite, or beyond 1e30, or a part of a ``Query`` has no words.
     """
-    if not isinstance(query, str):
-        return _check(analyzer, query, name)
-    return _weighed(analyzer, [query])[0] if analyzer.also else analyzer.query_terms(query)
+    if isinstance(query, str) and not analyzer.also:
+        return analyzer.query_terms(query)
+    if isinstance(query, (str, list, tuple, Mapping)):
+        return plain_terms(analyzer, query, name)
+    from bm25rag.search.query import Query  # most programs have none
+
+    if not isinstance(query, Query):
+        return plain_terms(analyzer, query, name)  # which says what it must be
+    from bm25rag.search.analyzed_parts import analyzed
+
+    return analyzed(analyzer, query, name)
 
 
 def terms_of_each(analyzer: Analyzer, queries: Sequence[QueryLike]) -> list[Terms]:
     """Analyse queries and check them, as ``terms_of`` does; messages say which is wrong."""
     asked = [one for one in queries if isinstance(one, str)]
-    analyzed: Sequence[Terms] = (
-        _weighed(analyzer, asked) if analyzer.also else analyzer.query_terms_of_each(asked)
-    )
+    analyzed = terms_of_texts(analyzer, asked)
     if len(asked) == len(queries):
         return [*analyzed]
     given = [query for query in queries if not isinstance(query, str)]
@@ -98,18 +80,9 @@ def terms_of_each(analyzer: Analyzer, queries: Sequence[QueryLike]) -> list[Term
         checked = cast("list[Terms]", given)
     else:
         numbered = ((n, one) for n, one in enumerate(queries) if not isinstance(one, str))
-        checked = [_check(analyzer, query, f"queries[{n}]") for n, query in numbered]
+        checked = [terms_of(analyzer, query, f"queries[{n}]") for n, query in numbered]
     texts, others = iter(analyzed), iter(checked)
     return [next(texts if isinstance(query, str) else others) for query in queries]
-
-
-def _weighed(analyzer: Analyzer, texts: Sequence[str]) -> list[Terms]:
-    """Return the terms of each text by all analyses, with their weights."""
-    from bm25rag.analysis.spaces import weighed  # few indexes have several
-
-    weights = [1.0, *(weight for _, weight in analyzer.also)]
-    each = zip(*(one.query_terms_of_each(texts) for one in analyzer.analyses), strict=True)
-    return [weighed(zip(terms, weights, strict=True)) for terms in each]
 
 
 def resolve_queries(snapshot: Snapshot, queries: Sequence[Terms]) -> ResolvedQueries:
@@ -168,36 +141,3 @@ def _are_lists_of_strings(queries: Sequence[QueryLike]) -> bool:
     """Whether all are lists of strings; checked in one step, which is faster than one by one."""
     lists = set(map(type, queries)) <= {list, tuple}
     return lists and are_strings(list(chain.from_iterable(cast("Sequence[list[str]]", queries))))
-
-
-def _check(analyzer: Analyzer, query: QueryLike, name: str) -> Terms:
-    if isinstance(query, Mapping):
-        return check_weights(query, name)
-    if isinstance(query, (list, tuple)) and are_strings(query):
-        return query
-    from bm25rag.search.query import Query  # most programs have none
-
-    if isinstance(query, Query):
-        from bm25rag.search.analyzed_parts import analyzed
-
-        return analyzed(analyzer, query, name)
-    raise TypeError(
-        f"{name} must be a str, a list of terms, a dict of terms and their weights, or a Query, "
-        f"got {query!r:.100}"
-    )
-
-
-def check_weights(query: Mapping[str, float], name: str) -> dict[str, float]:
-    """Return terms with their weights; raise as ``terms_of``."""
-    return {_check_term(term, name): _check_weight(w, term, name) for term, w in query.items()}
-
-
-def _check_term(term: object, name: str) -> str:
-    if not isinstance(term, str):
-        raise TypeError(f"{name} must map terms, which are str, to weights, got the key {term!r}")
-    return term
-
-
-def _check_weight(weight: object, term: str, name: str) -> float:
-    # Adding 0.0 turns -0.0 into 0.0.
-    return check_real(f"{name}[{term!r:.100}]", weight, -LARGEST_WEIGHT, LARGEST_WEIGHT) + 0.0

@@ -15,7 +15,8 @@ from bm25rag.common.threads import share
 from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import Backend
 from bm25rag.kernels.records import Allowed, Matches, Queries, SearchPlan
-from bm25rag.search.query_terms import ResolvedQueries, Terms, resolve_queries
+from bm25rag.search.plain_terms import Terms
+from bm25rag.search.query_terms import ResolvedQueries, resolve_queries
 from bm25rag.search.snapshot import Snapshot, by_row
 
 if TYPE_CHECKING:

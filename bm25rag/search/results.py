@@ -1,19 +1,24 @@
-"""What a batch search returns."""
+"""What searches return: the result of a batch, and how many matches a query has."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bm25rag.common.arrays import Float64, Int64
+from bm25rag.common.arrays import Float64, Int64, as_index
+from bm25rag.common.lazy import lazy_property
 from bm25rag.documents import Hit
-from bm25rag.kernels.records import Matches
-from bm25rag.search.finding import Wanted, cut_of, totals_of
-from bm25rag.search.query_terms import Terms
+from bm25rag.kernels.records import Allowed, Matches
+from bm25rag.search.finding import Finder, Wanted, cut_of, warn_of_cut
+from bm25rag.search.plain_terms import RestrictedTerms, Terms
 from bm25rag.search.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from bm25rag.search.shaping import Groups
 
 
 @dataclass(eq=False)
@@ -75,8 +80,6 @@ class BatchResult:
         In a search with ``group``, count groups. Of a phrase all texts are looked at that have its
         words, and of a callable as a filter all matches.
         """
-        from bm25rag.search.totals import Totals  # most searches do without
-
         totals = (Totals(self._snapshot, terms, self._wanted).total for terms in self._asked)
         return np.fromiter(totals, np.int64, len(self.counts))
 
@@ -111,3 +114,87 @@ def batch_result(
     result._snapshot, result._terms, result._wanted = snapshot, terms, wanted
     result._asked = terms if asked is None else asked
     return result
+
+
+class Totals:
+    """The matches of a query, and the documents of each group, counted when asked for.
+
+    Parameters
+    ----------
+    snapshot, terms, wanted
+        As for ``find``.
+    rows
+        The matches, if they are known.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, terms: Terms, wanted: Wanted, rows: Int64 | None = None
+    ) -> None:
+        self._snapshot, self._terms, self._wanted = snapshot, terms, wanted
+        self._known = rows
+
+    @lazy_property
+    def _groups(self) -> Groups | None:
+        shaping = self._wanted.shaping
+        return None if shaping is None else shaping.groups()
+
+    @property
+    def total(self) -> int:
+        """How many groups there are, or documents in a search without groups."""
+        if self._groups is None:
+            return len(self._rows)
+        sizes, alone = self._sizes
+        return int(np.count_nonzero(sizes)) + alone
+
+    def group_size(self, row: int) -> int | None:
+        """Return how many documents of a row's group match; ``None`` without groups."""
+        if self._groups is None:
+            return None
+        group = int(self._groups.of(np.array([row]))[0])
+        sizes, _ = self._sizes
+        # Of a count that was cut, the row's group may be missing.
+        return max(1, int(sizes[group])) if 0 <= group < len(sizes) else 1
+
+    @lazy_property
+    def _sizes(self) -> tuple[Int64, int]:
+        """How many documents each group has, and how many are groups of their own."""
+        assert self._groups is not None
+        groups = self._groups.of(self._rows)
+        shared = groups[groups >= 0]
+        return np.bincount(as_index(shared)), len(groups) - len(shared)
+
+    @lazy_property
+    def _rows(self) -> Int64:
+        if self._known is not None:
+            return self._known
+        snapshot, terms, wanted = self._snapshot, self._terms, self._wanted
+        finder = Finder(snapshot, wanted)
+        if not snapshot.count:
+            return np.empty(0, np.int64)
+        if type(terms) is not RestrictedTerms and wanted.min_score is None and not finder.asks:
+            return snapshot.rows_of(self._with_terms(finder))
+        ranked = finder.matches(terms).rank(snapshot.count, wanted.min_score, None)
+        warn_of_cut([terms])  # the search may have had enough in time
+        shaping = wanted.shaping
+        return ranked.rows if shaping is None else shaping.matching(ranked, wanted.min_score)
+
+    def _with_terms(self, finder: Finder) -> list[Allowed]:
+        """Return the documents that have a term of the query."""
+        cache, numbers = self._snapshot.term_numbers(self._terms)
+        known = sorted({number for number in numbers if number >= 0})
+        matching = []
+        for view, mask, starts in zip(
+            self._snapshot.views, finder.masks, cache.starts, strict=True
+        ):
+            has = np.zeros(len(view.segment), np.bool_)
+            for number in known:
+                has[view.segment.postings.documents_of(starts[number])] = True
+            matching.append(Allowed(has if mask is None else has & mask.mask))
+        return matching
+
+
+def totals_of(snapshot: Snapshot, terms: Terms, wanted: Wanted) -> Totals | None:
+    """Return what counts the documents of groups, in a search with groups."""
+    if wanted.shaping is None or wanted.shaping.group is None:
+        return None
+    return Totals(snapshot, terms, wanted)

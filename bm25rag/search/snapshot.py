@@ -26,7 +26,7 @@ from bm25rag.segments.view import SegmentView, add_tokens
 if TYPE_CHECKING:
     from bm25rag.analysis.places import QueryMatcher
     from bm25rag.filters import Filter
-    from bm25rag.search.totals import Totals
+    from bm25rag.search.results import Totals
     from bm25rag.segments.segment import Segment
     from bm25rag.segments.statistics import Statistics
 

@@ -219,3 +219,12 @@ def test_questions_know_every_sign_beside_joined_words_alike_in_both_backends() 
         expected = [*map(Analyzer().query_terms, texts)]
     assert [*map(Analyzer().query_terms, texts)] == expected
     assert Analyzer().query_terms_of_each(texts) == expected
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("sign", ["'", "\u2019"])
+def test_an_apostrophe_between_two_joined_words_hides_neither(sign: str) -> None:
+    text = f"a-b{sign}tAT&T"
+    terms = ["tat", "t", "ab", "tatt"]
+    assert Analyzer().query_terms(text) == terms
+    assert Analyzer().query_terms_of_each([text, "\xe9"])[0] == terms  # which is scanned

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bm25rag import BM25Index, Decay, Document, Query
-from bm25rag.asking import Asking, Question, check_shaping, is_blank, with_fields
+from bm25rag.asking import Asking, Question, is_blank, with_fields
 from bm25rag.filters import parse_filter
 
 TEXTS = ["a red cat", "a red dog and a cat", "a blue bird"]
@@ -87,9 +87,6 @@ def test_a_wrong_option_is_named_before_there_is_a_question(
 def test_checked_options_are_values_that_can_be_saved() -> None:
     decay = Decay("date", half_life="30d")
     assert Asking(decay=decay).checked().decay == decay.to_dict()
-    check_shaping(None, 1)
-    with pytest.raises(ValueError, match="per_group"):
-        check_shaping("kind", 0)
 
 
 def test_options_are_taken_out_of_other_arguments() -> None:

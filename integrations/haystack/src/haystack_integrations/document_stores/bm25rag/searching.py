@@ -21,8 +21,6 @@ from bm25rag.adapters import (
     Question,
     check_count,
     check_flag,
-    check_real,
-    check_shaping,
     read_hits,
 )
 from bm25rag.filters import Filter
@@ -67,17 +65,11 @@ class Search:
         self.index, self._with_embedding, self._spans_key = index, with_embedding, spans_key
         self.limit = check_count("top_k", top_k)
         self._scaled = check_flag("scale_score", scale_score)
-        self.filter, asking = filter_of(index, filters), Asking(**options)
-        self._floor = asking.min_score
-        if self._floor is not None:
-            self._floor = check_real("min_score", self._floor, -math.inf, math.inf)
-            if self._scaled:  # what is scaled is compared later
-                asking = asking._replace(min_score=None)
-        if asking.group is not None or asking.decay is not None:
-            asking = asking.with_paths(path_of)
-        check_count("offset", asking.offset)
-        check_shaping(asking.group, asking.per_group, asking.decay)
-        self.asking = asking
+        self.filter = filter_of(index, filters)
+        self.asking = Asking(**options).with_paths(path_of).checked()
+        self._floor = self.asking.min_score
+        if self._scaled:  # what is scaled is compared later
+            self.asking = self.asking._replace(min_score=None)
 
     def by_words(self, queries: Mapping[str, AnyQuestion]) -> list[list[Document]]:
         """Answer queries, each under its name in messages."""

@@ -12,7 +12,7 @@ from haystack.document_stores.types import FilterPolicy
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from haystack_integrations.document_stores.bm25rag.filters import check_filters, combine
 
-from bm25rag.adapters import Asking, DecayLike, check_count, check_flag, check_real, decay_dict
+from bm25rag.adapters import Asking, check_count, check_flag, check_real, decay_dict
 from bm25rag.fusion import FusionMethod, check_fusion
 
 # The settings that are arguments of a search.
@@ -32,18 +32,18 @@ class StoreRetriever:
     parse_query: bool
     _names: tuple[str, ...] = ()
 
-    def _set(self, **settings: Any) -> None:
-        """Check settings, and keep them for calls and dumps."""
-        for name, value in settings.items():
-            check = _CHECKS.get(name)
+    def _set(self, settings: dict[str, Any]) -> None:
+        """Check settings, the ``locals()`` of a constructor, and keep them for calls and dumps."""
+        self._names = tuple(name for name in settings if name != "self")
+        for name in self._names:
+            check, value = _CHECKS.get(name), settings[name]
             setattr(self, name, value if check is None else check(name, value))
-        self._names = (*self._names, *settings)
 
-    def _settled(self, filters: dict[str, Any] | None, **given: Any) -> dict[str, Any]:
-        """Return the arguments of a call, with our settings in place of those that are None."""
+    def _settled(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a call, its ``locals()``, with our settings for ``None``."""
         settled = {name: getattr(self, name) for name in self._names if name in _OF_CALLS}
-        settled |= {name: value for name, value in given.items() if value is not None}
-        return settled | {"filters": combine(self.filters, filters, self.filter_policy)}
+        settled |= {name: given[name] for name in _OF_CALLS if given.get(name) is not None}
+        return settled | {"filters": combine(self.filters, given["filters"], self.filter_policy)}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings, including those of the store."""
@@ -62,35 +62,6 @@ class StoreRetriever:
     async def close_async(self) -> None:
         """Run ``close``."""
         await self.document_store.close_async()
-
-
-class ScoringRetriever(StoreRetriever):
-    """A retriever by one kind of score, with the parameters of ``BM25Retriever``."""
-
-    def __init__(
-        self,
-        document_store: BM25DocumentStore,
-        filters: dict[str, Any] | None = None,
-        top_k: int = 10,
-        scale_score: bool = False,
-        filter_policy: FilterPolicy | str = FilterPolicy.REPLACE,
-        min_score: float | None = None,
-        *,
-        group: str | None = None,
-        per_group: int = 1,
-        decay: DecayLike | None = None,
-    ) -> None:
-        self._set(
-            document_store=document_store,
-            filters=filters,
-            top_k=top_k,
-            scale_score=scale_score,
-            filter_policy=filter_policy,
-            min_score=min_score,
-            group=group,
-            per_group=per_group,
-            decay=decay,
-        )
 
 
 def _check_store(name: str, store: object) -> BM25DocumentStore:

@@ -92,27 +92,9 @@ class BM25HybridRetriever(StoreRetriever):
         _check_component("embedding_retriever", embedding_retriever, "query_embedding")
         if text_embedder is not None:
             _check_component("text_embedder", text_embedder, "text")
-        self._set(
-            document_store=document_store,
-            embedding_retriever=embedding_retriever,
-            text_embedder=text_embedder,
-            filters=filters,
-            top_k=top_k,
-            filter_policy=filter_policy,
-            top_k_per_retriever=top_k_per_retriever,
-            method=method,
-            weights=weights,
-            rank_constant=rank_constant,
-            on_unknown=on_unknown,
-            correct=correct,
-            expand=expand,
-            group=group,
-            per_group=per_group,
-            decay=decay,
-            parse_query=parse_query,
-        )
+        self._set(locals())
         # Checks on_unknown, group and decay.
-        self._search("a query", self._settled(None))
+        self._search("a query", self._settled({"filters": None}))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings, including those of the store and the components."""
@@ -188,16 +170,7 @@ class BM25HybridRetriever(StoreRetriever):
         """
         store = self.document_store
         asking = store.parsed(query) if self.parse_query else query
-        asked = self._settled(
-            filters,
-            top_k=top_k,
-            correct=correct,
-            expand=expand,
-            offset=offset,
-            group=group,
-            per_group=per_group,
-            decay=decay,
-        )
+        asked = self._settled(locals())
         if asks_for_all(asking, asked["filters"]):
             return {"documents": store.bm25_retrieval(asking, **asked)}
         search = self._search(asking, asked)

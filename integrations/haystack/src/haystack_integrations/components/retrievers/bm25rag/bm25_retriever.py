@@ -6,7 +6,7 @@ from typing import Any
 
 from haystack import Document, component
 from haystack.document_stores.types import FilterPolicy
-from haystack_integrations.components.retrievers.bm25rag.base import ScoringRetriever
+from haystack_integrations.components.retrievers.bm25rag.base import StoreRetriever
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from haystack_integrations.document_stores.bm25rag.arguments import Question
 from haystack_integrations.document_stores.bm25rag.awaited import reads
@@ -15,7 +15,7 @@ from bm25rag.adapters import DecayLike
 
 
 @component
-class BM25Retriever(ScoringRetriever):
+class BM25Retriever(StoreRetriever):
     """Finds documents in a ``BM25DocumentStore`` by keywords.
 
     It replaces ``InMemoryBM25Retriever``, and is a ``TextRetriever``.
@@ -65,10 +65,7 @@ class BM25Retriever(ScoringRetriever):
         decay: DecayLike | None = None,
         parse_query: bool = False,
     ) -> None:
-        # Not super(), which knows the class only as it was before ``component`` made it anew.
-        given = document_store, filters, top_k, scale_score, filter_policy, min_score
-        ScoringRetriever.__init__(self, *given, group=group, per_group=per_group, decay=decay)
-        self._set(correct=correct, expand=expand, parse_query=parse_query)
+        self._set(locals())
 
     @component.output_types(documents=list[Document])
     def run(
@@ -141,18 +138,7 @@ class BM25Retriever(ScoringRetriever):
         FilterError
             If the filters are malformed.
         """
-        asked = self._settled(
-            filters,
-            top_k=top_k,
-            scale_score=scale_score,
-            min_score=min_score,
-            correct=correct,
-            expand=expand,
-            group=group,
-            per_group=per_group,
-            offset=offset,
-            decay=decay,
-        )
+        asked = self._settled(locals())
         return {"documents": self.document_store.bm25_retrieval(query, **asked)}
 
     def run_batch(
@@ -170,8 +156,8 @@ class BM25Retriever(ScoringRetriever):
         ``retrieved_documents``. For one list of what any of the queries finds, use
         ``MultiQueryTextRetriever`` in a pipeline. An error says which query is wrong.
         """
-        given = {"top_k": top_k, "scale_score": scale_score, "min_score": min_score, **options}
-        asked = self._settled(filters, **given)
+        given = {name: value for name, value in options.items() if value is not None}
+        asked = self._settled(locals()) | given
         return {"documents": self.document_store.bm25_retrieval_batch(queries, **asked)}
 
     run_async = reads(run)

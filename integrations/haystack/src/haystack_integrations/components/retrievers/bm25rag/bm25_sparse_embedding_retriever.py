@@ -6,12 +6,16 @@ from typing import Any
 
 from haystack import Document, component
 from haystack.dataclasses import SparseEmbedding
-from haystack_integrations.components.retrievers.bm25rag.base import ScoringRetriever
+from haystack.document_stores.types import FilterPolicy
+from haystack_integrations.components.retrievers.bm25rag.base import StoreRetriever
+from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from haystack_integrations.document_stores.bm25rag.awaited import reads
+
+from bm25rag.adapters import DecayLike
 
 
 @component
-class BM25SparseEmbeddingRetriever(ScoringRetriever):
+class BM25SparseEmbeddingRetriever(StoreRetriever):
     """Finds documents in a ``BM25DocumentStore`` by their sparse embeddings.
 
     The score is the exact dot product of the query's sparse embedding and the document's.
@@ -32,6 +36,21 @@ class BM25SparseEmbeddingRetriever(ScoringRetriever):
     >>> found[0].content, found[0].score
     ('A cat sat.', 3.0)
     """
+
+    def __init__(
+        self,
+        document_store: BM25DocumentStore,
+        filters: dict[str, Any] | None = None,
+        top_k: int = 10,
+        scale_score: bool = False,
+        filter_policy: FilterPolicy | str = FilterPolicy.REPLACE,
+        min_score: float | None = None,
+        *,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
+    ) -> None:
+        self._set(locals())
 
     @component.output_types(documents=list[Document])
     def run(
@@ -60,16 +79,7 @@ class BM25SparseEmbeddingRetriever(ScoringRetriever):
         result
             ``documents``: new documents with their scores, best first.
         """
-        asked = self._settled(
-            filters,
-            top_k=top_k,
-            scale_score=scale_score,
-            min_score=min_score,
-            offset=offset,
-            group=group,
-            per_group=per_group,
-            decay=decay,
-        )
+        asked = self._settled(locals())
         store = self.document_store
         return {"documents": store.sparse_embedding_retrieval(query_sparse_embedding, **asked)}
 

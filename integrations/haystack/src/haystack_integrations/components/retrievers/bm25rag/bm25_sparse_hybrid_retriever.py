@@ -60,22 +60,7 @@ class BM25SparseHybridRetriever(StoreRetriever):
         decay: DecayLike | None = None,
         parse_query: bool = False,
     ) -> None:
-        self._set(
-            document_store=document_store,
-            filters=filters,
-            top_k=top_k,
-            filter_policy=filter_policy,
-            top_k_per_retriever=top_k_per_retriever,
-            method=method,
-            weights=weights,
-            rank_constant=rank_constant,
-            correct=correct,
-            expand=expand,
-            group=group,
-            per_group=per_group,
-            decay=decay,
-            parse_query=parse_query,
-        )
+        self._set(locals())
 
     @component.output_types(documents=list[Document])
     def run(
@@ -112,16 +97,7 @@ class BM25SparseHybridRetriever(StoreRetriever):
         result
             ``documents``: new documents with their fused scores, best first.
         """
-        asked = self._settled(
-            filters,
-            top_k=top_k,
-            correct=correct,
-            expand=expand,
-            offset=offset,
-            group=group,
-            per_group=per_group,
-            decay=decay,
-        )
+        asked = self._settled(locals())
         found = self.document_store.sparse_hybrid_retrieval(
             query,
             query_sparse_embedding,
