@@ -121,6 +121,7 @@ def test_adapters_may_import_these_names() -> None:
         "VariantName",
         "arun",
         "awaited",
+        "check_choice",
         "check_count",
         "check_flag",
         "check_real",
