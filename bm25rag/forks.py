@@ -17,7 +17,7 @@ LAZY_MODULES = (
     "bm25rag.additions",
     "bm25rag.analysis.fold_table",
     "bm25rag.analysis.links",
-    "bm25rag.analysis.places",
+    "bm25rag.analysis.snippets",
     "bm25rag.analysis.spaces",
     "bm25rag.analysis.text_scanner",
     "bm25rag.building.build",

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from bm25rag import Analyzer, BM25Index, Document, Hit
 from bm25rag.cli.docstrings import read_docstrings, standard_library
-from bm25rag.cli.snippets import first_lines
+from bm25rag.cli.marked_text import first_lines
 from bm25rag.cli.terminal import counted, result_console
 
 QUESTIONS = (

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bm25rag import BatchResult, Hit
-from bm25rag.cli.snippets import marked_snippet
+from bm25rag.cli.marked_text import marked_snippet
 from bm25rag.cli.terminal import UNSAFE, one_line, result_console
 from bm25rag.common.arrays import Float64
 from bm25rag.common.json_values import finite

@@ -24,7 +24,7 @@ from bm25rag.search.term_numbers import TermCache, TermCacheFullError
 from bm25rag.segments.view import SegmentView, add_tokens
 
 if TYPE_CHECKING:
-    from bm25rag.analysis.places import QueryMatcher
+    from bm25rag.analysis.snippets import QueryMatcher
     from bm25rag.filters import Filter
     from bm25rag.search.results import Totals
     from bm25rag.segments.segment import Segment
@@ -501,7 +501,7 @@ class _Contents:
     @property
     def matcher(self) -> QueryMatcher:
         """Finds the words of the query."""
-        from bm25rag.analysis.places import QueryMatcher  # most searches do without
+        from bm25rag.analysis.snippets import QueryMatcher  # most searches do without
 
         return QueryMatcher(*self._asked)
 

@@ -1,4 +1,4 @@
-"""Where the words of a query stand in a text, found by analysing the text again."""
+"""Spans, lines and snippets: where the words of a query are in a text, which is analysed again."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bm25rag import Analyzer, BM25Index, Hit
-from bm25rag.analysis.places import Match, QueryMatcher, densest
-from bm25rag.cli.snippets import first_lines, marked_snippet
+from bm25rag.analysis.snippets import Match, QueryMatcher, densest
+from bm25rag.cli.marked_text import first_lines, marked_snippet
 from bm25rag.documents import Line, Snippet, Span, matched
 from bm25rag.hybrid import HybridSearch
 from support.timing import takes_linear_time
