@@ -88,7 +88,7 @@ class QueryMatcher(NamedTuple):
             end, own = start + len(line), []
             while at < len(spans) and spans[at].start <= end:
                 first, last, term = spans[at]
-                own.append(Span(first - start, min(last, end) - start, term))
+                own.append(Span(max(first - start, 0), min(last, end) - start, term))
                 at += 1
             if own:
                 lines.append(Line(number, line, own))

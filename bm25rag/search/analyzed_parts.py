@@ -187,6 +187,8 @@ def _requirement(
         field, part = given
     if isinstance(part, str):
         found = written(analyzer, part, question=True)
+        if isinstance(part, _Corrected):
+            found = part.corrected(found)
     else:
         terms = cast("Sequence[str]", part)
         found = Written([_given_word(word, in_a_row) for word in terms], [])
@@ -211,6 +213,28 @@ def _requirement(
     matcher = None if in_terms else WordsInText(whole, in_a_row)
     own = dict.fromkeys(clause[0] for clause in clauses)
     return Requirement(kind, given, tuple(own), tuple(clauses), matcher, field)
+
+
+class _Corrected(str):
+    """A part with joined words of which misspelt terms are replaced when it is analysed."""
+
+    fixed: dict[str, str]
+
+    @classmethod
+    def of(cls, part: str, fixed: dict[str, str]) -> _Corrected:
+        """Return a part with the replacement of each term."""
+        made = cls(part)
+        made.fixed = fixed
+        return made
+
+    def corrected(self, found: Written) -> Written:
+        """Return words with their terms replaced."""
+
+        def fix(one: Term) -> Term:
+            return one._replace(term=self.fixed.get(one.term, one.term))
+
+        words = [tuple(map(fix, word)) for word in found.words]
+        return Written(words, [one._replace(term=fix(one.term)) for one in found.longer])
 
 
 def _given_word(word: str, in_a_row: bool) -> tuple[Term, ...]:
@@ -267,10 +291,16 @@ def corrected(terms: RestrictedTerms, weights: dict[str, float], fixed: dict[str
         The replacement of each term; what must not be there stays as it is.
     """
     parts: dict[str, list[Part]] = {}
-    for kind, given, own, _, words, _ in terms.restriction.requirements:
+    for kind, given, own, clauses, words, _ in terms.restriction.requirements:
         held = own if words is None else words.words
-        is_fixed = KINDS[kind] and not fixed.keys().isdisjoint(held)
-        fixed_terms = tuple(fixed.get(term, term) for term in held)
-        new = InField(given.field, fixed_terms) if isinstance(given, InField) else fixed_terms
-        parts.setdefault(kind, []).append(new if is_fixed else given)
+        part = given.part if isinstance(given, InField) else given
+        new: Part = given
+        if KINDS[kind] and not fixed.keys().isdisjoint({*held, *chain.from_iterable(clauses)}):
+            new = tuple(fixed.get(term, term) for term in held)
+            # No list of terms says what is also one word.
+            joins = words.joins if words is not None else any(len(one) > 1 for one in clauses)
+            if joins and isinstance(part, str):
+                new = _Corrected.of(part, fixed)
+            new = InField(given.field, new) if isinstance(given, InField) else new
+        parts.setdefault(kind, []).append(new)
     return terms.restriction.query.replaced(text=weights, also=(), **parts)

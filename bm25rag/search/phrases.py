@@ -34,11 +34,13 @@ class WordsInText:
 
     words: tuple[str, ...]
     in_a_row: bool
+    joins: bool  # whether some of them are also one word
     spellings: frozenset[str]  # what words of a text may be as one
 
     def __init__(self, found: WholeWords, in_a_row: bool) -> None:
         self.words, self.in_a_row = tuple(found.words), in_a_row
         self._longer = found.longer if in_a_row else ()
+        self.joins = bool(found.longer)
         # The bits of the places where a longer word begins, by how many words it is.
         self._longer_of: dict[str, dict[int, int]] = {}
         for begin, end, word in self._longer:

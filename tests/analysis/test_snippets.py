@@ -328,3 +328,10 @@ def test_a_hit_without_text_or_query_has_no_places() -> None:
 def test_a_width_that_is_none_is_refused(width: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="width must be"):
         search("Cats sleep", "cat").snippet(width)
+
+
+def test_a_span_that_begins_between_two_lines_is_at_the_start_of_one() -> None:
+    index = BM25Index(Analyzer(None, token_pattern=r"\s\w+"))
+    index.add(["a\r\nfoo bar"])
+    (hit,) = index.search(["\nfoo"])
+    assert hit.lines == [Line(2, "foo bar", [Span(0, 3, "\nfoo")])]

@@ -566,6 +566,27 @@ def test_both_retrievers_find_what_a_query_restricts_them_to() -> None:
     assert {hit.id for hit in wrong.hits()} == {"york", "new", "old"}
 
 
+@pytest.mark.parametrize("kind", ["must", "phrases"])
+def test_words_beside_a_corrected_one_still_count_as_they_are_written_or_joined(kind: str) -> None:
+    texts = [
+        "the email received",
+        "an e-mail received",
+        "e mail received",
+        "AT&T company",
+        "received",
+    ]
+    index = BM25Index.from_texts([*texts, "att company", "the company"])
+    for part, typed, ids in (
+        ("e-mail received", "e-mail receivedx", {"0", "1", "2"}),
+        ("AT&T company", "AT&T compnay", {"3", "5"}),
+    ):
+        for text in (part, typed):
+            query = Query("", **{kind: [text]})  # type: ignore[arg-type]
+            hits = index.search(pickle.loads(pickle.dumps(query)), correct=True)
+            assert {hit.id for hit in hits} == ids
+            assert all(bool(hit.corrections) == (text == typed) for hit in hits)
+
+
 def test_corrections_and_expansions_keep_the_parts() -> None:
     query = Query.parse('"nwe yorck" +ctiy -yorck')
     corrected = ENGLISH.correct(query)
