@@ -101,7 +101,7 @@ def measure(count: int, correlated: bool, k: int, number: int = 100) -> list[str
     rounds = [(times(walk, number)[0], times(pruned, number)[0]) for _ in range(3)]
     walked, took = np.min(rounds, axis=0) * 1000
     rows = len(strips.rows)
-    size = rows * strips.cells / (1 << 20)
+    mebibytes = rows * strips.cells / (1 << 20)
     return [
         f"{count:,}" + ("" if correlated else ", without topics"),
         str(k),
@@ -110,7 +110,7 @@ def measure(count: int, correlated: bool, k: int, number: int = 100) -> list[str
         f"{walked.sum() / took.sum():.1f}",
         f"{1000 * first[0]:.1f} ms",
         f"{first.sum():.2f} s",
-        f"{size:.0f} MiB",
+        f"{mebibytes:.0f} MiB",
     ]
 
 

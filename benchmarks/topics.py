@@ -36,7 +36,8 @@ _AT_ONCE = 1 << 14
 def _by_power_law(uniform: Array) -> Array:
     """Return terms, given numbers between 0 and 1."""
     terms = (uniform * ((TERMS + 1.0) ** _POWER - 1) + 1) ** (1 / _POWER)
-    return np.minimum(terms.astype(np.int64) - 1, TERMS - 1)
+    drawn: Array = np.minimum(terms.astype(np.int64) - 1, TERMS - 1)
+    return drawn
 
 
 class Topics:
@@ -84,7 +85,7 @@ class Topics:
     def _draw(self, rng: np.random.Generator, first: int, last: int) -> Any:
         count = last - first
         common = _by_power_law(rng.random((count, _OF_ALL)))
-        weights = rng.gamma(1.1, 0.3, common.shape)
+        weights: Any = rng.gamma(1.1, 0.3, common.shape)
         kept = np.ones(common.shape, np.bool_)
         if self.correlated:
             topics = self._topic_of_run[np.arange(first, last) // _RUN]
