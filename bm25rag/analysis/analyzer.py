@@ -12,7 +12,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import compress, islice
-from typing import Any, cast
+from typing import Any
 
 from bm25rag.analysis.languages import CODE, LANGUAGES, Language, find_language, load_stopwords
 from bm25rag.analysis.settings import (
@@ -746,11 +746,12 @@ class _WordTerms:
         """Analyse distinct words; return the terms of each."""
         tokens, counts = self._analyzer.splitter.split_words(words, self._question)
         stems, unwanted = self._analyzer.stems(tokens), self._unwanted
-        terms: list[WordTerms] = [
-            () if token in unwanted else stem for token, stem in zip(tokens, stems, strict=True)
+        kept = [
+            "" if token in unwanted else stem for token, stem in zip(tokens, stems, strict=True)
         ]
+        terms: Iterable[WordTerms] = [stem or () for stem in kept]
         if counts:
-            terms = _gathered(terms, [counts.get(index, 1) for index in range(len(words))])
+            terms = _gathered(kept, [counts.get(index, 1) for index in range(len(words))])
             if self._whole:
                 terms = [one if isinstance(one, str) else "\0".join(one) or () for one in terms]
         found = dict(zip(words, terms, strict=True))
@@ -770,11 +771,10 @@ def _places(words: Sequence[int], counts: Mapping[int, int]) -> Iterator[int]:
         more += count - 1
 
 
-def _gathered(terms: Sequence[WordTerms], sizes: list[int]) -> list[WordTerms]:
-    """Return the terms of words, each of which has those of so many tokens."""
-    gathered, start = list[WordTerms](), 0
+def _gathered(stems: Sequence[str], sizes: list[int]) -> Iterator[WordTerms]:
+    """Yield the terms of words, each of which has those of so many stems that are not empty."""
+    start = 0
     for size in sizes:
-        own = [one for one in terms[start : start + size] if one]
-        gathered.append(own[0] if len(own) == 1 else cast("tuple[str, ...]", tuple(own)))
+        own = [stem for stem in stems[start : start + size] if stem]
+        yield own[0] if len(own) == 1 else tuple(own)
         start += size
-    return gathered

@@ -7,6 +7,7 @@ SMALL = {
     "bm25rag.additions.CHUNK": 5,  # every second document begins a run
     "bm25rag.segments.term_counter._COUNTED": 0,
     "bm25rag.search.snapshot._FEWEST_TERMS": 1,
+    "bm25rag.search.snapshot._MOST_ROOM": 1,  # of few terms of a batch the distinct are counted
     "bm25rag.search.snapshot._MOST_TERMS": 2,  # the caches of terms and of masks overflow
     "bm25rag.metadata.mask_cache.MAX_BYTES": 1,
     "bm25rag.search.filter_masks.SCAN_BLOCK": 2,
