@@ -12,7 +12,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import compress, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bm25rag.analysis.languages import CODE, LANGUAGES, Language, find_language, load_stopwords
 from bm25rag.analysis.settings import (
@@ -41,7 +41,11 @@ from bm25rag.common.checks import LARGEST_WEIGHT, check_flag, check_real, check_
 from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels import backend
-from bm25rag.kernels.boundary import LONGEST_WORD, Otherwise, WordRules, WordTerms
+from bm25rag.kernels.boundary import LONGEST_WORD, Otherwise, WordRules
+from bm25rag.kernels.term_lists import TermLists, WordTerms
+
+if TYPE_CHECKING:
+    from bm25rag.kernels.scanner_interface import Texts
 
 # Words of queries whose terms are remembered, in some 12 MB. Four thousand passages have 33,000:
 # with room for 10,000 their analysis took a half longer.
@@ -353,26 +357,30 @@ class Analyzer:
         """All stop words: those of documents, and those of questions alone."""
         return self.stopwords | self.query_stopwords
 
-    def query_terms_of_each(self, texts: Sequence[str]) -> list[list[str]]:
+    def query_terms_of_each(self, texts: Sequence[str]) -> Sequence[list[str]]:
         """Return what ``query_terms`` returns for each of some questions, in less time.
 
         Parameters
         ----------
         texts
             Any strings.
+
+        Returns
+        -------
+        terms
+            A list for each, made when it is asked for if there are many: ``TermLists``.
         """
-        terms: list[list[str]] = []
+        parts: list[Sequence[list[str]]] = []
         for some in in_blocks(texts, BLOCK):
             scanned = None if self.tokenizer is not None else self.splitter.scan_questions(some)
             if scanned is None:
-                terms += [self.query_terms(text) for text in some]
+                parts.append([self.query_terms(text) for text in some])
             else:
-                wanted = self._wanted_terms.of_each(*scanned)
-                linked = [one if one.isascii() else self.splitter.with_links(one) for one in some]
-                backend.current().add_otherwise(linked, wanted, self._wanted_terms.otherwise)
-                pairs = zip(some, wanted, strict=True)
-                terms += [own or self.query_terms(text) for text, own in pairs]
-        return terms
+                lists, bare = self._wanted_terms.of_each(some, *scanned)
+                for number in bare:
+                    lists.more[number] = self.query_terms(some[number])
+                parts.append(lists)
+        return parts[0] if len(parts) == 1 else TermLists.joined(parts)
 
     def whole_words(self, text: str) -> list[str]:
         """Return the words of a document, in order, stop words too, as phrases compare them.
@@ -665,12 +673,20 @@ class _WordTerms:
             self._known.clear()
         return terms
 
-    def of_each(self, words: list[str], tokens: UInt32, counts: UInt32) -> list[list[str]]:
-        """Return the terms of texts; see ``Backend.analyze_texts``."""
-        terms = backend.current().analyze_texts(words, tokens, counts, self._rules)
+    def of_each(
+        self,
+        texts: Sequence[str],
+        utf8: Texts,
+        words: list[str],
+        tokens: UInt32,
+        counts: UInt32,
+    ) -> tuple[TermLists, list[int]]:
+        """Return the terms of texts, and those without; see ``Backend.analyze_texts``."""
+        given = texts, utf8, words, tokens, counts, self._rules, self.otherwise
+        found = backend.current().analyze_texts(*given)
         if len(self._known) > _MOST_WORDS:
             self._known.clear()
-        return terms
+        return found
 
     def of_text(self, text: str) -> list[str] | None:
         """Return the terms of an ASCII text, folded; ``None`` if the backend finds no words."""
@@ -730,6 +746,7 @@ class _WordTerms:
             stopwords=asked,
             lowercase=splitter.lowercase,
             keeps_ascii=splitter.keeps_ascii,
+            link=splitter.with_links,
         )
 
     @lazy_property

@@ -259,8 +259,11 @@ class _Scanner:
 
     def read(self, texts: Sequence[Any], stored: bool) -> Read:
         """Find the words of texts; any thread may call this."""
-        strings, scanned = self._texts.scan(texts)
-        return Read(texts, strings if stored else join_none(len(texts)), scanned)
+        utf8, scanned = self._texts.scan(texts)
+        if not stored:
+            return Read(texts, join_none(len(texts)), scanned)
+        lengths = np.diff(utf8.ends, prepend=0).astype(np.uint64)
+        return Read(texts, StringBatch(utf8.data.data, lengths, bytes(len(texts))), scanned)
 
     def number(self, scanned: Scanned) -> tuple[UInt32, UInt32]:
         """Return the term numbers of texts that were scanned, as ``Encoder.number`` does."""

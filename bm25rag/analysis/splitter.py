@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from bm25rag.analysis.links import Joined
     from bm25rag.analysis.text_scanner import TextScanner
     from bm25rag.common.arrays import UInt32
-    from bm25rag.kernels.scanner_interface import Scanner
+    from bm25rag.kernels.scanner_interface import Scanner, Texts
 
 # Characters of ASCII from which on the scanner finds words, whose loading takes 3 ms, once.
 _MANY = 1 << 14
@@ -240,14 +240,16 @@ class WordSplitter:
             found = backend.find_words(table.arrays, text, self.least, question, folded)
         return found
 
-    def scan_questions(self, texts: Sequence[str]) -> tuple[list[str], UInt32, UInt32] | None:
+    def scan_questions(
+        self, texts: Sequence[str]
+    ) -> tuple[Texts, list[str], UInt32, UInt32] | None:
         """Find the words of questions together.
 
         Returns
         -------
-        words, tokens, counts
-            The distinct words, and those of each text as ``Scanned`` has them; or ``None`` where
-            no compiled scanner finds them, or it is not worth loading.
+        utf8, words, tokens, counts
+            The texts in UTF-8, the distinct words, and those of each text as ``Scanned`` has them;
+            or ``None`` where no compiled scanner finds them, or it is not worth loading.
         """
         if not self.least or len(texts) < 2:
             return None
@@ -256,9 +258,9 @@ class WordSplitter:
         scanner = current().scanner
         if scanner is None:
             return None
-        _, (tokens, counts, _, pool) = self._text_scanner(scanner).scan(texts, question=True)
+        utf8, (tokens, counts, _, pool) = self._text_scanner(scanner).scan(texts, question=True)
         words = pool.tobytes().decode("utf-8", "surrogatepass").split("\n")
-        return words[:-1], tokens, counts
+        return utf8, words[:-1], tokens, counts
 
     def _text_scanner(self, scanner: Scanner) -> TextScanner:
         if self._texts is None:

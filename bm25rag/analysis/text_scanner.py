@@ -9,7 +9,7 @@ import numpy as np
 
 from bm25rag.analysis.fold_table import fold_table
 from bm25rag.analysis.settings import FoldRules
-from bm25rag.columns.column import StringBatch, join
+from bm25rag.columns.column import join
 from bm25rag.common.gil import release_gil
 from bm25rag.common.strings import utf8
 from bm25rag.kernels.scanner_interface import Scanned, Scanner, Texts
@@ -38,11 +38,11 @@ class TextScanner:
         self._rules = rules
         self._spare: list[Any] = []
 
-    def scan(self, texts: Sequence[str], question: bool = False) -> tuple[StringBatch, Scanned]:
+    def scan(self, texts: Sequence[str], question: bool = False) -> tuple[Texts, Scanned]:
         """Find the words of texts, or of questions; return the UTF-8 of the texts, too."""
         data, lengths = self._scanner.encode(texts)
         release_gil()
-        arrays = Texts(data, np.cumsum(lengths, dtype=np.int64))
+        given = arrays = Texts(data, np.cumsum(lengths, dtype=np.int64))
         if peculiar := self._find_peculiar(arrays):
             # To fold a text takes four times as long as all the rest, and links are often all.
             folded = [utf8(self._with_links(texts[number])) for number in peculiar]
@@ -51,8 +51,7 @@ class TextScanner:
             self._find_peculiar(_together(folded))
             arrays = _replace(arrays, peculiar, folded)
         rules = *self._rules, question
-        scanned = self._scanner.scan(arrays, self._table.entries, *rules, self._spare)
-        return StringBatch(data.data, lengths, bytes(len(texts))), scanned
+        return given, self._scanner.scan(arrays, self._table.entries, *rules, self._spare)
 
     def _find_peculiar(self, texts: Texts) -> list[int]:
         """Return which texts need more than the fold table, which then has all their characters."""

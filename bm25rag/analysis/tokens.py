@@ -80,7 +80,7 @@ def other_tokens(word: str, tokens: list[str]) -> list[str]:
 
 def asked_parts(token: str) -> list[str]:
     """Return the letters and the digits of a token such as "covid19" or "16gb", or nothing."""
-    found = _MIXED.fullmatch(token)
+    found = _MIXED.fullmatch(token) if token.isascii() else None
     return [] if found is None else [part for part in found.groups() if part]
 
 

@@ -79,6 +79,7 @@ def _bytes():
 _PART = cython.declare(cython.int, 3)
 _UNSURE = cython.declare(cython.int, 4)
 _ABROAD = cython.declare(cython.int, 8)
+_APOSTROPHE = cython.declare(cython.int, 16)
 _BYTES = cython.declare(cython.const[cython.uchar][::1], view(_bytes()))
 # Where words meet: at a link, a space, or a character that may be folded to a link or a digit.
 _LINKING = cython.declare(cython.int, 1)
@@ -106,6 +107,9 @@ _STEMMER = cython.declare(cython.Py_ssize_t, 4)
 _STOPWORDS = cython.declare(cython.Py_ssize_t, 5)
 _LOWERCASE = cython.declare(cython.Py_ssize_t, 6)
 _KEEPS_ASCII = cython.declare(cython.Py_ssize_t, 7)
+_LINK = cython.declare(cython.Py_ssize_t, 8)
+# Bytes that are asked together whether words meet.
+_AT_ONCE = cython.declare(cython.Py_ssize_t, 32)
 
 
 @cython.final
@@ -191,36 +195,39 @@ def find_ascii_words(text):
     return words
 
 
-def add_otherwise(texts, terms, otherwise):
-    """Add the terms of what is also one word; see ``Backend.add_otherwise``."""
-    for text, own in zip(texts, terms, strict=True):
-        if own:
-            _add_otherwise(own, text, otherwise)
+@cython.cfunc
+def _otherwise_of(text, otherwise):
+    """Return the terms of what is also one word in a text, by an ``Otherwise``."""
+    found = None
+    if otherwise[_KEEPS_ASCII]:
+        found = _otherwise_in_text(text, otherwise)
+        if found is None and not text.isascii():  # to fold it all in Python takes long
+            linked = otherwise[_LINK](text)
+            if linked != text:
+                text = linked
+                found = _otherwise_in_text(text, otherwise)
+    if found is None:
+        words = otherwise[_FIND](text)
+        found = otherwise[_ANALYZE](words) if words else []
+    return found
 
 
 @cython.cfunc
-def _add_otherwise(terms: list, text, otherwise):
-    """Add the terms of what is also one word in a text, by an ``Otherwise``."""
+def _otherwise_in_text(text, otherwise):
+    """Return the terms of what is also one word in a text; ``None`` if that is not known."""
     size: cython.Py_ssize_t = 0
-    found = None
-    if otherwise[_KEEPS_ASCII]:
-        if cython.compiled:
-            try:
-                data = cython.cast(
-                    "const unsigned char *",
-                    PyUnicode_AsUTF8AndSize(text, cython.address(size)),  # noqa: F821 - of the .pxd
-                )
-                found = _otherwise_in(data, size, otherwise)
-            except UnicodeEncodeError:  # there are surrogates
-                pass
-        else:
-            data = str.encode(text, "utf-8", "surrogatepass")
-            found = _otherwise_in(data, len(data), otherwise)
-    if found is None:
-        words = otherwise[_FIND](text)
-        found = otherwise[_ANALYZE](words) if words else ()
-    if found:
-        terms.extend(found)
+    if cython.compiled:
+        try:
+            data = cython.cast(
+                "const unsigned char *",
+                PyUnicode_AsUTF8AndSize(text, cython.address(size)),  # noqa: F821 - of the .pxd
+            )
+        except UnicodeEncodeError:  # there are surrogates
+            return None
+    else:
+        data = str.encode(text, "utf-8", "surrogatepass")
+        size = len(data)
+    return _otherwise_in(data, size, otherwise)
 
 
 @cython.cfunc
@@ -232,12 +239,21 @@ def _otherwise_in(
     """Return the terms of what is also one word in UTF-8; ``None`` if that is not known."""
     joined: list = []
     paired: list = []
-    i: cython.Py_ssize_t
+    i: cython.Py_ssize_t = 0
+    looked: cython.Py_ssize_t = 1  # up to here no words meet, or it has been looked at
     found: cython.int
     is_link: cython.bint
     before: cython.uchar
     behind: cython.uchar
-    for i in range(1, size - 1):
+    while i + 2 < size:
+        i += 1
+        if i == looked:
+            while looked + _AT_ONCE < size and not _meet(data, looked):
+                looked += _AT_ONCE
+            i = looked
+            looked += _AT_ONCE
+            if i + 1 >= size:
+                break
         if 57 < data[i] < 0xE2:  # as most are
             continue
         if data[i] == _A_SPACE:
@@ -269,6 +285,39 @@ def _otherwise_in(
         else:
             _extend(paired, _joined_terms(data, i, found, otherwise))
     return joined + paired
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _meet(
+    data: cython.pointer[cython.const[cython.uchar]], start: cython.Py_ssize_t
+) -> cython.bint:
+    """Whether words may meet within ``_AT_ONCE`` bytes: in vectors, a sixth of one by one."""
+    meet: cython.uchar = 0
+    i: cython.Py_ssize_t
+    for i in range(start, start + _AT_ONCE):
+        meet |= _may_meet(data[i - 1], data[i], data[i + 1])
+    return meet != 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _may_meet(before: cython.uchar, byte: cython.uchar, behind: cython.uchar) -> cython.uchar:
+    """Whether words may meet at a byte, as the loop in ``_otherwise_in`` looks at it."""
+    letter: cython.uchar = ((before | 32) - 97) & 0xFF
+    digit: cython.uchar = (before - 48) & 0xFF
+    next_letter: cython.uchar = ((behind | 32) - 97) & 0xFF
+    next_digit: cython.uchar = (behind - 48) & 0xFF
+    point: cython.uchar = (byte - 45) & 0xFF  # a hyphen or full stop
+    part: cython.uchar = (letter < 26) | (digit < 10) | (before >= 128)
+    next_part: cython.uchar = (next_letter < 26) | (next_digit < 10) | (behind >= 128)
+    two: cython.uchar = (letter >= 26) | (next_letter >= 26)  # not between two letters
+    latin: cython.uchar = (behind == 0xC3) | (behind == 0xD0) | (behind == 0xD1)
+    spaced: cython.uchar = (byte == 32) & two & (latin ^ 1)
+    linked: cython.uchar = (point < 2) | (byte == 38)
+    return ((spaced | linked) & part & next_part) | (byte == 0xE2) | (byte == 0xEF)
 
 
 @cython.cfunc
@@ -366,8 +415,8 @@ def _wide_kind(
 ) -> cython.int:
     """Return what a character is that is not ASCII, as bits of ``_BYTES``.
 
-    ``_ABROAD`` for a letter of Latin, Greek or Cyrillic that does not become ASCII; 0 for a space
-    or most signs of punctuation and mathematics; ``_UNSURE`` for others.
+    ``_ABROAD`` for a letter of Latin, Greek or Cyrillic that does not become ASCII; ``_APOSTROPHE``
+    for U+2019; 0 for a space or most signs of punctuation and mathematics; ``_UNSURE`` for others.
     """
     first: cython.int = data[place]
     second: cython.int = data[place + 1]
@@ -376,12 +425,16 @@ def _wide_kind(
         return 0 if second == 0x97 or second == 0xB7 else _ABROAD
     if first == 0xE2 and second == 0x80:  # neither hyphens and joiners nor U+2019
         second = data[place + 2]
+        if second == 0x99:
+            return _APOSTROPHE
         is_sign = second <= 0x8B or 0x92 <= second <= 0x98 or 0x9A <= second <= 0xA7
         return 0 if is_sign or second >= 0xAF else _UNSURE
     if first == 0xE2:  # currencies, arrows and operators
         is_sign = second == 0x82 and data[place + 2] >= 0xA0
         is_sign |= second == 0x86 and data[place + 2] >= 0x90
         return 0 if is_sign or 0x87 <= second <= 0x8B else _UNSURE
+    if first == 0xC2 and second == 0xB5:  # a mu, of units
+        return _ABROAD
     if first == 0xC2:  # neither the soft hyphen nor what is a letter or a number
         is_sign = second < 0xAA or 0xAB <= second <= 0xAC or 0xAE <= second <= 0xB1
         is_sign |= second == 0xB4 or 0xB6 <= second <= 0xB8 or second == 0xBB or second == 0xBF
@@ -428,11 +481,11 @@ def _pair_at(
         return 0
     before = _kind_before(data, start)
     if before:
-        return -1 if before == _UNSURE else 0
+        return -1 if before & (_UNSURE | _APOSTROPHE) else 0
     if start > 1 and data[start - 1] in b"-&.,'":
         before = _kind_before(data, start - 1)
         if before:
-            return -1 if before == _UNSURE else 0
+            return -1 if before & (_UNSURE | _APOSTROPHE) else 0
     if stop < size and data[stop] in b"+#":
         return 0
     place = stop
@@ -442,7 +495,7 @@ def _pair_at(
         return 0
     behind = _kind_at(data, size, place)
     if behind:
-        return -1 if behind == _UNSURE else 0
+        return -1 if behind & (_UNSURE | _APOSTROPHE) else 0
     return stop - start
 
 
@@ -472,7 +525,7 @@ def _chain_at(
         return -1 if _kind_at(data, size, place + 1) & (_UNSURE | 3) else 0
     if start > 1 and _SEAMS[data[start - 1]] == _LINKING:
         around = _kind_before(data, start - 1)
-        if around and around != _ABROAD:
+        if around & (_UNSURE | 3):
             return -1 if around == _UNSURE else 0
     while stop < size:
         if _BYTES[data[stop]] & _PART:
@@ -586,7 +639,7 @@ def analyze_words(words, rules, otherwise=None, text=""):
         _append(analysis, word, _terms_of(analysis, word))
     terms: list = _finish(analysis)
     if terms and otherwise is not None:
-        _add_otherwise(terms, text, otherwise)
+        terms.extend(_otherwise_of(text, otherwise))
     return terms
 
 
@@ -610,24 +663,37 @@ def _terms_of(analysis: _Analysis, word):
     return _analyze_plain(analysis, word, _plain_kind(data, 0, size))
 
 
-def analyze_texts(words, tokens, counts, rules):
-    """Return the terms of texts; see ``Backend.analyze_texts``."""
+def analyze_texts(texts, utf8, words, tokens, counts, rules, otherwise):
+    """Return the terms of words, and what more texts have; see ``Backend.analyze_texts``."""
+    data: cython.const[cython.uchar][::1] = view(utf8.data)
+    ends: cython.const[cython.longlong][::1] = view(utf8.ends)
     in_tokens: cython.const[cython.uint][::1] = view(tokens)
     in_counts: cython.const[cython.uint][::1] = view(counts)
+    looks: cython.bint = otherwise is not None and otherwise[_KEEPS_ASCII]
     place: cython.Py_ssize_t = 0
-    text: cython.Py_ssize_t
+    begin: cython.Py_ssize_t = 0
+    number: cython.Py_ssize_t
     stop: cython.Py_ssize_t
-    found: list = _terms_of_each(words, _start(rules))
-    texts: list = []
-    own: list
-    for text in range(in_counts.shape[0]):
-        own = []
-        stop = place + in_counts[text]
-        while place < stop:
-            _extend(own, found[in_tokens[place]])
+    of_words: list = _terms_of_each(words, _start(rules))
+    more: dict = {}
+    bare: list = []
+    for number in range(in_counts.shape[0]):
+        stop = place + in_counts[number]
+        while place < stop and of_words[in_tokens[place]] == ():
             place += 1
-        texts.append(own)
-    return texts
+        if place == stop:
+            bare.append(number)
+        elif otherwise is not None:
+            found = None
+            if looks and cython.compiled:
+                found = _otherwise_in(cython.address(data[begin]), ends[number] - begin, otherwise)
+            if found is None:
+                found = _otherwise_of(texts[number], otherwise)
+            if found:
+                more[number] = found
+        place = stop
+        begin = ends[number]
+    return of_words, more, bare
 
 
 @cython.cfunc

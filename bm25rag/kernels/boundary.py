@@ -23,8 +23,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
-from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -50,9 +49,10 @@ from bm25rag.kernels.records import (
     TermArrays,
     TermNumbers,
 )
+from bm25rag.kernels.term_lists import TermLists, WordTerms, all_terms
 
 if TYPE_CHECKING:
-    from bm25rag.kernels.scanner_interface import FoldArrays, Scanner
+    from bm25rag.kernels.scanner_interface import FoldArrays, Scanner, Texts
 
 # The longest word whose terms are remembered: no language has longer ones.
 LONGEST_WORD = 100
@@ -61,10 +61,6 @@ LONGEST_WORD = 100
 LONGEST_JOINED, LONGEST_PAIR = 8, 10
 # What need not be left to Python; see ``WordRules``.
 PAIRS, SINGLES, CLUSTERS, AS_WRITTEN = 1, 2, 4, 8
-
-
-# The terms of a word: one is a ``str``, so that most need no tuple; others are in one.
-WordTerms: TypeAlias = "str | tuple[str, ...]"
 
 
 class WordRules(NamedTuple):
@@ -122,6 +118,8 @@ class Otherwise(NamedTuple):
     keeps_ascii
         Whether no letters and digits come to be ASCII or cease to be, but for wide ones: a backend
         may find the words of most texts itself.
+    link
+        Returns a text in which wide links, and hyphens that are not ASCII, are ASCII.
     """
 
     find: Callable[[str], list[str]]
@@ -132,6 +130,7 @@ class Otherwise(NamedTuple):
     stopwords: frozenset[str]
     lowercase: bool
     keeps_ascii: bool
+    link: Callable[[str], str]
 
 
 class Backend(ABC):
@@ -415,53 +414,53 @@ class Backend(ABC):
         known = rules.known
         found = {word: terms for word in words if (terms := known.get(word)) is not None}
         found |= rules.analyze([word for word in dict.fromkeys(words) if word not in found])
-        each = map(found.__getitem__, words)
-        all_terms = [*chain.from_iterable((one,) if isinstance(one, str) else one for one in each)]
-        self.add_otherwise([text], [all_terms], otherwise)
-        return all_terms
-
-    def add_otherwise(
-        self, texts: Sequence[str], terms: Sequence[list[str]], otherwise: Otherwise | None
-    ) -> None:
-        """Add the terms of what is also one word to those of each text that has any.
-
-        Parameters
-        ----------
-        texts
-            The texts.
-        terms
-            The terms of each.
-        otherwise
-            As for ``analyze_text``.
-        """
-        require(len(texts) == len(terms), "texts and terms differ in length")
-        for text, own in zip(texts, terms, strict=True):
-            if otherwise is not None and own and (words := otherwise.find(text)):
-                own += otherwise.analyze(words)
+        own = all_terms(map(found.__getitem__, words))
+        if otherwise is not None and own and (others := otherwise.find(text)):
+            own += otherwise.analyze(others)
+        return own
 
     def analyze_texts(
         self,
+        texts: Sequence[str],
+        utf8: Texts,
         words: list[str],
         tokens: UInt32,
         counts: UInt32,
         rules: WordRules,
-    ) -> list[list[str]]:
+        otherwise: Otherwise | None,
+    ) -> tuple[TermLists, list[int]]:
         """Return the terms of each of some texts.
 
         Parameters
         ----------
+        texts, utf8
+            The texts, and their UTF-8.
         words
             The distinct words of all.
         tokens, counts
             The words of the texts by their numbers, and how many each text has; see ``Scanned``.
         rules
             What becomes of words.
+        otherwise
+            As for ``analyze_text``.
+
+        Returns
+        -------
+        lists
+            The terms.
+        bare
+            The numbers of the texts without terms.
         """
         check_array("tokens", tokens, np.uint32)
         check_array("counts", counts, np.uint32)
         require(least_and_most(tokens, -1)[1] < len(words), "a token is no word")
         require(int(counts.sum(dtype=np.int64)) == len(tokens), "counts are not of the tokens")
-        return self._analyze_texts(words, tokens, counts, rules)
+        require(len(texts) == len(counts), "texts and counts differ in length")
+        require(len(texts) == len(utf8.ends), "texts and their ends differ in length")
+        check_rising("ends", utf8.ends, len(utf8.data))
+        given = texts, utf8, words, tokens, counts, rules, otherwise
+        of_words, more, bare = self._analyze_texts(*given)
+        return TermLists(of_words, tokens, counts, more), bare
 
     def number_terms(
         self, queries: Sequence[Collection[str]], numbers: TermNumbers
@@ -607,17 +606,24 @@ class Backend(ABC):
 
     def _analyze_texts(
         self,
+        texts: Sequence[str],
+        utf8: Texts,
         words: list[str],
         tokens: UInt32,
         counts: UInt32,
         rules: WordRules,
-    ) -> list[list[str]]:
+        otherwise: Otherwise | None,
+    ) -> tuple[list[WordTerms], dict[int, list[str]], list[int]]:
+        of_words = [tuple(self.analyze_words([word], rules)) for word in words]
         numbers, ends = tokens.tolist(), np.cumsum(counts, dtype=np.int64).tolist()
-        spans = zip([0, *ends], ends, strict=False)
-        return [
-            self.analyze_words([words[number] for number in numbers[start:end]], rules)
-            for start, end in spans
-        ]
+        more: dict[int, list[str]] = {}
+        bare: list[int] = []
+        for number, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
+            if not any(of_words[word] for word in numbers[start:end]):
+                bare.append(number)
+            elif otherwise is not None and (others := otherwise.find(texts[number])):
+                more[number] = otherwise.analyze(others)
+        return [*of_words], more, bare
 
     @abstractmethod
     def _search(

@@ -23,9 +23,10 @@ from bm25rag.kernels.records import (
     TermNumbers,
     TermTable,
 )
+from bm25rag.kernels.term_lists import TermLists, WordTerms
 
 if TYPE_CHECKING:
-    from bm25rag.kernels.scanner_interface import FoldArrays, Scanner
+    from bm25rag.kernels.scanner_interface import FoldArrays, Scanner, Texts
 
 find("shared")  # which all import
 load("selecting")  # which others import
@@ -122,29 +123,27 @@ class CompiledBackend(Backend):
         terms: list[str] = analyzing.analyze_words(words, rules, otherwise, text)
         return terms
 
-    def add_otherwise(
-        self, texts: Sequence[str], terms: Sequence[list[str]], otherwise: Otherwise | None
-    ) -> None:
-        """Add the terms of what is also one word; see ``Backend``."""
-        require(len(texts) == len(terms), "texts and terms differ in length")
-        if otherwise is not None:
-            analyzing.add_otherwise(texts, terms, otherwise)
-
     def _analyze_texts(
         self,
+        texts: Sequence[str],
+        utf8: Texts,
         words: list[str],
         tokens: UInt32,
         counts: UInt32,
         rules: WordRules,
-    ) -> list[list[str]]:
-        terms: list[list[str]] = analyzing.analyze_texts(words, tokens, counts, rules)
-        return terms
+        otherwise: Otherwise | None,
+    ) -> tuple[list[WordTerms], dict[int, list[str]], list[int]]:
+        given = texts, utf8, words, tokens, counts, rules, otherwise
+        found: tuple[list[WordTerms], dict[int, list[str]], list[int]]
+        found = analyzing.analyze_texts(*given)
+        return found
 
     def _number_terms(
         self, queries: Sequence[Collection[str]], numbers: TermNumbers
     ) -> tuple[Int64, Int64]:
         table = _prepare_table(numbers.table)
-        found: tuple[Int64, Int64] = searching.number_terms(queries, numbers, table)
+        find = searching.number_lists if type(queries) is TermLists else searching.number_terms
+        found: tuple[Int64, Int64] = find(queries, numbers, table)
         return found
 
     def number_query(self, query: Collection[str], numbers: TermNumbers) -> list[int]:

@@ -24,7 +24,7 @@ import numpy as np
 
 from bm25rag.kernels.checks import check_terms
 from bm25rag.kernels.lookup import crc_table
-from bm25rag.kernels.memory import view
+from bm25rag.kernels.memory import empty, view
 
 if not cython.compiled:
     from bm25rag.kernels.coarse import rank_coarsely
@@ -115,6 +115,62 @@ def number_terms(queries, numbers, table: _Table | None):
             place += 1
     out_pointers[i] = place
     return pointers, terms[:place]
+
+
+def number_lists(lists, numbers, table: _Table | None):
+    """Do as ``number_terms`` for ``TermLists``: each word is looked up once."""
+    tokens: cython.const[cython.uint][::1] = view(lists.tokens)
+    counts: cython.const[cython.uint][::1] = view(lists.counts)
+    of_words: list = lists.of_words
+    more: dict = lists.more
+    firsts: cython.longlong[::1] = empty(len(of_words) + 1, np.int64)
+    place: cython.Py_ssize_t = 0
+    word: cython.Py_ssize_t = 0
+    for terms in of_words:
+        firsts[word] = place
+        place += len(terms) if type(terms) is tuple else 1
+        word += 1
+    firsts[word] = place
+    found: cython.longlong[::1] = empty(place, np.int64)
+    place = 0
+    for terms in of_words:
+        if type(terms) is tuple:
+            for term in terms:
+                found[place] = _number_of(numbers, term, table)
+                place += 1
+        else:
+            found[place] = _number_of(numbers, terms, table)
+            place += 1
+    others: dict = {
+        number: [_number_of(numbers, term, table) for term in terms]
+        for number, terms in more.items()
+    }
+    total: cython.Py_ssize_t = sum(map(len, others.values()))
+    i: cython.Py_ssize_t
+    text: cython.Py_ssize_t
+    token: cython.Py_ssize_t = 0
+    stop: cython.Py_ssize_t = 0
+    for i in range(tokens.shape[0]):
+        total += firsts[tokens[i] + 1] - firsts[tokens[i]]
+    pointers = np.empty(counts.shape[0] + 1, np.int64)
+    terms = np.empty(total, np.int64)
+    out_pointers: cython.longlong[::1] = view(pointers)
+    out_terms: cython.longlong[::1] = view(terms)
+    place = 0
+    for text in range(counts.shape[0]):
+        out_pointers[text] = place
+        stop += counts[text]
+        while token < stop:
+            for i in range(firsts[tokens[token]], firsts[tokens[token] + 1]):
+                out_terms[place] = found[i]
+                place += 1
+            token += 1
+        if others and text in others:
+            for number in others[text]:
+                out_terms[place] = number
+                place += 1
+    out_pointers[counts.shape[0]] = place
+    return pointers, terms
 
 
 def number_query(query, numbers, table: _Table | None):

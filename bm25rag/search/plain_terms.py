@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from bm25rag.analysis import Analyzer
 from bm25rag.common.checks import LARGEST_WEIGHT, are_strings, check_real
+from bm25rag.kernels.term_lists import TermLists
 
 if TYPE_CHECKING:
     from bm25rag.search.analyzed_parts import Restriction
@@ -33,6 +34,11 @@ class RestrictedTerms(dict[str, float]):
 
     def __reduce__(self) -> tuple[type[dict[str, float]], tuple[dict[str, float]]]:
         return dict, (dict(self),)  # a hit that is sent needs the terms alone
+
+
+def has_parts(queries: Sequence[Terms]) -> bool:
+    """Whether any of some queries has parts."""
+    return type(queries) is not TermLists and RestrictedTerms in map(type, queries)
 
 
 def plain_terms(analyzer: Analyzer, query: object, name: str) -> Terms:

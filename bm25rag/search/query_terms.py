@@ -16,6 +16,7 @@ from bm25rag.analysis import Analyzer
 from bm25rag.common.arrays import Float64
 from bm25rag.common.checks import are_strings
 from bm25rag.kernels.records import Queries
+from bm25rag.kernels.term_lists import TermLists
 from bm25rag.search.plain_terms import RestrictedTerms, Terms, plain_terms, terms_of_texts
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.search.term_numbers import TermCache
@@ -68,12 +69,12 @@ def terms_of(analyzer: Analyzer, query: QueryLike, name: str = "query") -> Terms
     return analyzed(analyzer, query, name)
 
 
-def terms_of_each(analyzer: Analyzer, queries: Sequence[QueryLike]) -> list[Terms]:
+def terms_of_each(analyzer: Analyzer, queries: Sequence[QueryLike]) -> Sequence[Terms]:
     """Analyse queries and check them, as ``terms_of`` does; messages say which is wrong."""
     asked = [one for one in queries if isinstance(one, str)]
     analyzed = terms_of_texts(analyzer, asked)
     if len(asked) == len(queries):
-        return [*analyzed]
+        return analyzed
     given = [query for query in queries if not isinstance(query, str)]
     checked: Iterable[Terms]
     if _are_lists_of_strings(given):
@@ -101,7 +102,7 @@ def resolve_queries(snapshot: Snapshot, queries: Sequence[Terms]) -> ResolvedQue
 
 def _weights(queries: Sequence[Terms]) -> Float64:
     """Return the weight of every term of every query; nothing if each counts once."""
-    if _WEIGHTED.isdisjoint(map(type, queries)):
+    if type(queries) is TermLists or _WEIGHTED.isdisjoint(map(type, queries)):
         return _UNWEIGHTED
     weights = (
         query.values() if isinstance(query, dict) else repeat(1.0, len(query)) for query in queries

@@ -19,6 +19,7 @@ from bm25rag.common.strings import CONTEXT, text_of, utf8, utf8_each
 from bm25rag.documents import Document, Hit, Hits
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import Allowed, SegmentArrays
+from bm25rag.kernels.term_lists import TermLists
 from bm25rag.scoring.variants import DotProduct, Parameters
 from bm25rag.search.term_numbers import TermCache, TermCacheFullError
 from bm25rag.segments.view import SegmentView, add_tokens
@@ -159,7 +160,10 @@ class Snapshot:
             try:
                 return cache, number_terms(queries, cache)
             except TermCacheFullError:
-                wanted = sum(map(len, queries))
+                if isinstance(queries, TermLists):
+                    wanted = queries.most_terms
+                else:
+                    wanted = sum(map(len, queries))
                 if wanted > _MOST_ROOM:
                     wanted = len(set(chain.from_iterable(queries)))
                 cache = self._larger_cache(wanted)
