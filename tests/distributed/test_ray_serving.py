@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: make distributed")
 
-from bm25rag import BM25Index, Query  # noqa: E402
+from bm25rag import BM25Index, Hit, Query  # noqa: E402
 from bm25rag.cli.app import commands  # noqa: E402
 from bm25rag.distributed.ray import RayIndex, connect, serve, stop  # noqa: E402
 from bm25rag.distributed.ray import build as build_files  # noqa: E402
@@ -39,6 +39,7 @@ from support.cluster import (  # noqa: E402
     write_corpus,
     write_vectors,
 )
+from support.waiting import wait_until  # noqa: E402
 
 pytestmark = ON_A_CLUSTER
 CPUS = 0.1
@@ -78,12 +79,20 @@ def during(work: Callable[[], object], flag: Path, act: Callable[[], object]) ->
     """Do something when work that has begun has made a file; return what the work returns."""
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(work)
-        end = time.monotonic() + 20
-        while not flag.exists():
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        wait_until(flag.exists)
         act()
-        return future.result(timeout=30)
+        return future.result(timeout=90)
+
+
+def holding(go: Path) -> Callable[[], None]:
+    """Return what waits, on an actor, until a file is there; it is sent by value."""
+
+    def hold() -> None:
+        end = time.monotonic() + 300
+        while not go.exists() and time.monotonic() < end:
+            time.sleep(0.01)
+
+    return hold
 
 
 # -- answers -------------------------------------------------------------------------------------
@@ -226,58 +235,60 @@ def test_an_actor_killed_in_the_middle_of_a_query(
 
     def slow(metadata: dict[str, Any]) -> bool:
         if not flag.exists():
-            flag.write_text(str(os.getpid()))
-            time.sleep(20)
+            flag.with_suffix(".half").write_text(str(os.getpid()))
+            flag.with_suffix(".half").rename(flag)
+            time.sleep(120)
         return True
 
     def kill() -> None:
-        os.kill(int(flag.read_text() or processes(index)[0][0]), signal.SIGKILL)
+        os.kill(int(flag.read_text()), signal.SIGKILL)
 
-    begun = time.monotonic()
-    found = during(lambda: index.search("boat", 50, slow, deadline=15), flag, kill)
+    found = during(lambda: index.search("boat", 50, slow, deadline=60), flag, kill)
     assert found == plain.search("boat", 50)
-    assert time.monotonic() - begun < 15
     assert index.search("boat", 50) == plain.search("boat", 50)
 
 
 def test_a_slow_replica_does_not_hold_up_an_answer(
     folder: Path, plain: BM25Index, tmp_path: Path
 ) -> None:
-    index = serve(folder, replicas=2, nodes=1, num_cpus=CPUS)
-    slow_one = processes(index)[0][0]
+    """It is asked last once it has been slow; here it answers when the others have."""
+    index, go = serve(folder, replicas=2, nodes=1, num_cpus=CPUS), tmp_path / "go"
+    slow_one, hold = processes(index)[0][0], holding(go)
 
-    def slow(metadata: dict[str, Any]) -> bool:
-        if os.getpid() == slow_one:
-            time.sleep(3)
-        return True
+    def search(number: int) -> list[Hit]:
+        def slow(metadata: dict[str, Any]) -> bool:
+            if os.getpid() == slow_one:
+                (tmp_path / f"asked-{number}").touch()
+                hold()
+            return True
 
-    times = []
-    for _ in range(6):
-        begun = time.monotonic()
-        assert index.search("harbour", 50, slow, deadline=4) == plain.search("harbour", 50)
-        times.append(time.monotonic() - begun)
-    assert max(times) < 3
-    assert sum(one > 0.9 for one in times) <= 1  # once slow, it is asked last
+        return index.search("harbour", 50, slow, deadline=8)
+
+    for number in range(6):
+        assert search(number) == plain.search("harbour", 50)
+    go.touch()
+    assert slow_one in processes(index)[0]  # which it says after whatever else it was asked
+    assert len(list(tmp_path.glob("asked-*"))) <= 1
 
 
 def test_an_answer_that_takes_too_long_is_an_error_or_partial(
-    folder: Path, plain: BM25Index
+    folder: Path, plain: BM25Index, tmp_path: Path
 ) -> None:
-    index = serve(folder, nodes=2, num_cpus=CPUS)
+    index, go = serve(folder, nodes=2, num_cpus=CPUS), tmp_path / "go"
+    hold = holding(go)
 
     def slow(metadata: dict[str, Any]) -> bool:
         if metadata["n"] == 0:
-            time.sleep(8)
+            hold()
         return True
 
-    begun = time.monotonic()
     with pytest.raises(ShardUnavailableError, match=r"shards 0, 1 of 4 .*within 2 s") as caught:
         index.search("boat", 500, slow, deadline=2)
     assert caught.value.shards == (0, 1)
-    assert time.monotonic() - begun < 4
     batch = index.search_batch(["boat"], 500, slow, deadline=2, partial=True)
     assert sorted(batch.missing) == [0, 1]
     assert batch.hits()[0] == [hit for hit in plain.search("boat", 500) if hit.metadata["n"] >= 100]
+    go.touch()
 
 
 def test_a_damaged_shard_is_named_at_once(folder: Path, plain: BM25Index) -> None:
@@ -288,8 +299,8 @@ def test_a_damaged_shard_is_named_at_once(folder: Path, plain: BM25Index) -> Non
         file.write(bytes(byte ^ 1 for byte in data))
     begun = time.monotonic()
     with pytest.raises(ShardUnavailableError, match=r"shards 2 of 4 .*shard-0002"):
-        index.search("boat", 500)
-    assert time.monotonic() - begun < 5
+        index.search("boat", 500, deadline=120)
+    assert time.monotonic() - begun < 60
     batch = index.search_batch(["boat", "word120"], 500, partial=True)
     assert (list(batch.missing), batch.counts.tolist()) == ([2], [150, 0])
     found = [h for h in plain.search("boat", 500) if not 100 <= h.metadata["n"] < 150]
@@ -312,13 +323,9 @@ def test_a_node_that_is_lost(folder: Path, plain: BM25Index, cluster: Any) -> No
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         for _ in range(5):
-            begun = time.monotonic()
             assert safe.search("boat 1", 50, deadline=8) == plain.search("boat 1", 50)
-            assert time.monotonic() - begun < 8
-        begun = time.monotonic()
-        with pytest.raises(ShardUnavailableError) as caught:
+        with pytest.raises(ShardUnavailableError, match="within 2 s") as caught:
             alone.search("boat 1", deadline=2)
-        assert time.monotonic() - begun < 3
         edges = [0, 1, 2, 4]
         assert caught.value.shards == tuple(range(edges[place], edges[place + 1]))
         assert sorted(alone.search_batch(["boat 1"], deadline=1, partial=True).missing) == [
@@ -380,9 +387,7 @@ def test_searches_go_on_during_refreshes(folder: Path) -> None:
             with BM25Index.open(folder, mode="w") as writer:
                 writer.add(["boat"])
             commit = index.refresh()
-            last = time.monotonic() + 30
-            while commit not in counts and time.monotonic() < last:
-                time.sleep(0.01)  # a slow machine may answer no search between two refreshes
+            wait_until(lambda: commit in counts)  # noqa: B023 - it is called at once
     finally:
         ended = True
         thread.join(timeout=30)
