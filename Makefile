@@ -21,6 +21,9 @@ BUILT := setup.py tools/build_backend.py $(wildcard bm25rag/kernels/*.p*)
 PIP := -m pip --disable-pip-version-check -qq
 UV := $(VENV)/$(BIN)/uv
 UV_INSTALL = $(UV) pip install -q --python $(@D)
+# The checkout, whose kernels .venv has compiled: half a minute of both cores less for each environment,
+# and no compiled module is written where others run it.
+UV_CHECKOUT = BM25RAG_PURE=1 $(UV_INSTALL)
 # NLTK, which LlamaIndex reads with, refuses files that have a second name in a cache.
 export UV_LINK_MODE ?= copy
 # What the adapters' environments install, and what it is made from.
@@ -120,14 +123,13 @@ dist: $(STAMP)  ## Build all four distributions for a package index, into dist/.
 # What uses one core is done two at a time; what it says is shown when it has ended.
 TWO_AT_ONCE = @$(MAKE) --no-print-directory -j2 $(if $(findstring output-sync,$(.FEATURES)),-O) AT_ONCE=1
 ADAPTER_CHECKS := $(foreach check,types lowest together,$(ADAPTERS:%=$(check)-%))
-# Their environments are made beside the checks, too, but for those that have the checkout: compiled
-# modules are not to be written where others run them.
-BEFORE_ADAPTERS := $(WHEELS)/.built .venv-together/.installed
-adapters: $(BEFORE_ADAPTERS)  ## Check each adapter: its types, its wheel alone, its lowest versions, and all in one environment.
+# Their environments are made beside the checks, too, but the wheels before them: what is compiled for
+# these is left in the checkout, where others would run it.
+adapters: $(WHEELS)/.built  ## Check each adapter: its types, its wheel alone, its lowest versions, and all in one environment.
 	$(TWO_AT_ONCE) $(ADAPTER_CHECKS)
 
 # The longest first: a cluster is mostly waited for.
-rest: $(BEFORE_ADAPTERS) .venv-distributed/.installed
+rest: $(WHEELS)/.built
 	$(TWO_AT_ONCE) distributed types wheel coverage $(ADAPTER_CHECKS)
 
 # The wheel where nothing else is, at the newest versions: it is imported, and its types are checked. Not
@@ -235,22 +237,22 @@ $(WHEELS)/.built: $(STAMP) $(SOURCES) $(ADAPTER_PROJECTS)
 
 .venv-together/.installed: $(STAMP) $(ADAPTER_PROJECTS)
 	$(new_uv)
-	@$(UV_INSTALL) -e '.[test]' $(ADAPTERS:%=-e 'integrations/%[test,examples]')
+	@$(UV_CHECKOUT) -e '.[test]' $(ADAPTERS:%=-e 'integrations/%[test,examples]')
 	@touch $@
 
 .venv-docs/.installed: $(STAMP) $(ADAPTER_PROJECTS)
 	$(new_uv)
-	@$(UV_INSTALL) -e '.[cli,docs]' $(ADAPTERS:%=-e 'integrations/%')
+	@$(UV_CHECKOUT) -e '.[cli,docs]' $(ADAPTERS:%=-e 'integrations/%')
 	@touch $@
 
 .venv-distributed/.installed: $(STAMP)
 	$(new_uv)
-	@$(UV_INSTALL) -e '.[distributed-test]'
+	@$(UV_CHECKOUT) -e '.[distributed-test]'
 	@touch $@
 
 .venv-lowest/.installed: $(STAMP)
 	$(new_uv)
-	@$(UV_INSTALL) --resolution lowest-direct -e '.[test]'
+	@$(UV_CHECKOUT) --resolution lowest-direct -e '.[test]'
 	@touch $@
 
 # Beside the peers that the extras `bench` name; PISA and a Java have no wheels for some systems. Of
