@@ -38,6 +38,8 @@ PARALLEL := $(PYTEST) -n auto --dist=worksteal
 ONCE := crashes distributed project/test_benchmarks.py storage/test_hostile_*.py
 QUICK_PROFILE := -m "not slow" --hypothesis-profile=quick
 REPEATED ?= $(QUICK_PROFILE) $(ONCE:%='--ignore-glob=tests/%')
+# What needs no cluster: it runs with all tests.
+IN_ONE_PROCESS := test_client_pages.py test_steps.py
 # What no library takes part in.
 BELOW := analysis/test_scanner.py
 # What runs no kernel of its own, or names the backends itself: one run is enough.
@@ -172,7 +174,7 @@ pyodide: $(STAMP)  ## Run the wheel without compiled code in Pyodide, the Python
 	node tools/pyodide.mjs .venv-npm/node_modules/pyodide .venv-npm/wheels $(IN_PYODIDE)
 
 distributed: .venv-distributed/.installed  ## Run the tests on a cluster of Ray.
-	.venv-distributed/$(BIN)/python $(PYTEST) tests/distributed
+	.venv-distributed/$(BIN)/python $(PYTEST) tests/distributed $(IN_ONE_PROCESS:%=--ignore=tests/distributed/%)
 
 # --- longer than a check ------------------------------------------------------------
 

@@ -116,7 +116,7 @@ def test_workers_that_die_again_and_again_are_an_error_and_the_build_goes_on_lat
 def test_a_build_whose_driver_was_killed_goes_on_to_the_same_bytes(
     tmp_path: Path, cluster: Any
 ) -> None:
-    paths = write_corpus(tmp_path / "in", (3000,) * 8)
+    paths = write_corpus(tmp_path / "in", (300,) * 8)
     program = (
         "import sys, time, ray; from bm25rag.distributed import building; "
         # It is killed before its end, however late the test is.

@@ -57,6 +57,18 @@ def folder(tmp_path: Path, plain: BM25Index) -> Path:
     return tmp_path / "it"
 
 
+@pytest.fixture(scope="module")
+def served(
+    tmp_path_factory: pytest.TempPathFactory, cluster: Any
+) -> Iterator[tuple[RayIndex, BM25Index]]:
+    """Serve an index, as "read", to all tests that only read; return its one index, too."""
+    folder = tmp_path_factory.mktemp("read")
+    plain = plain_index(write_corpus(folder / "in"))
+    BM25Index.build(plain.get(plain.ids()), folder / "it", shards=SHARDS)
+    yield serve(folder / "it", "read", num_cpus=CPUS), plain
+    stop("read")
+
+
 @pytest.fixture(autouse=True)
 def stopping(cluster: Any) -> Iterator[None]:
     yield
@@ -98,10 +110,10 @@ def holding(go: Path) -> Callable[[], None]:
 # -- answers -------------------------------------------------------------------------------------
 
 
-def test_answers_are_those_of_one_index(folder: Path, plain: BM25Index) -> None:
-    index = serve(folder, num_cpus=CPUS)
+def test_answers_are_those_of_one_index(served: tuple[RayIndex, BM25Index]) -> None:
+    index, plain = served
     assert len(index._parts) == 3
-    assert len(set(nodes_of("bm25rag"))) == 3
+    assert len(set(nodes_of("read"))) == 3
     for query in QUERIES:
         for k in (0, 3, 1000):
             assert index.search(query, k) == plain.search(query, k)
@@ -125,7 +137,7 @@ def test_answers_are_those_of_one_index(folder: Path, plain: BM25Index) -> None:
     with pytest.raises(DocumentNotFoundError, match="'x'"):
         index.explain("boat", "x")
     assert index.analyzer.terms("a boat") == ["boat"]
-    assert repr(index) == "RayIndex('bm25rag', 3 parts, 1 replicas)"
+    assert repr(index) == "RayIndex('read', 3 parts, 1 replicas)"
     parts = Query("sea", must=["boat"], not_phrases=["boat 1"])
     assert index.search(parts, 50) == plain.search(parts, 50)
     view, expected_view = (one.restricted({"n": {"$gte": 150}}) for one in (index, plain))
@@ -158,8 +170,8 @@ def test_vectors_are_searched_as_in_one_index(tmp_path: Path) -> None:
         index.search_hybrid("boat", [1.0])  # type: ignore[arg-type]
 
 
-def test_wrong_arguments_are_refused_as_by_an_index(folder: Path) -> None:
-    index = serve(folder, num_cpus=CPUS, nodes=1)
+def test_wrong_arguments_are_refused_as_by_an_index(served: tuple[RayIndex, BM25Index]) -> None:
+    index, _ = served
     with pytest.raises(FilterError, match="unknown operator"):
         index.search("boat", filter={"n": {"$no": 1}})
     with pytest.raises(TypeError, match="queries"):
@@ -172,9 +184,10 @@ def test_wrong_arguments_are_refused_as_by_an_index(folder: Path) -> None:
         index.search_batch(["boat"], partial="yes")  # type: ignore[arg-type]
 
 
-def test_an_index_can_be_used_by_threads_tasks_and_datasets(folder: Path, plain: BM25Index) -> None:
-    serve(folder, num_cpus=CPUS, nodes=2)
-    index = connect()
+def test_an_index_can_be_used_by_threads_tasks_and_datasets(
+    served: tuple[RayIndex, BM25Index],
+) -> None:
+    index, plain = connect("read"), served[1]
     expected = plain.search("boat 1")
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(lambda _: index.search("boat 1"), range(40))) == [expected] * 40
@@ -182,9 +195,8 @@ def test_an_index_can_be_used_by_threads_tasks_and_datasets(folder: Path, plain:
     assert ray.get(task.remote(index), timeout=30) == expected
 
 
-def test_queries_of_a_dataset_are_answered(folder: Path, plain: BM25Index) -> None:
-    data = pytest.importorskip("ray.data")
-    index = serve(folder, num_cpus=CPUS, nodes=2)
+def test_queries_of_a_dataset_are_answered(served: tuple[RayIndex, BM25Index]) -> None:
+    data, (index, plain) = pytest.importorskip("ray.data"), served
     queries = ["boat 1", "nothing", "sea"]
     dataset = data.from_items([{"id": n, "query": query} for n, query in enumerate(queries)])
     found = index.search_dataset(dataset, 3, num_cpus=CPUS).take_all()
@@ -267,7 +279,7 @@ def test_a_slow_replica_does_not_hold_up_an_answer(
     for number in range(6):
         assert search(number) == plain.search("harbour", 50)
     go.touch()
-    assert slow_one in processes(index)[0]  # which it says after whatever else it was asked
+    assert slow_one in processes(index)[0]  # when it has begun whatever it was asked before
     assert len(list(tmp_path.glob("asked-*"))) <= 1
 
 
@@ -336,7 +348,7 @@ def test_a_node_that_is_lost(folder: Path, plain: BM25Index, cluster: Any) -> No
         cluster.add_node(num_cpus=1)
         cluster.wait_for_nodes(timeout=60)
     # Ray places the lost actors on the new node.
-    assert alone.search("boat 1", 50, deadline=30) == plain.search("boat 1", 50)
+    assert alone.search("boat 1", 50, deadline=90) == plain.search("boat 1", 50)
     stop("safe")
     stop("alone")
 
@@ -356,15 +368,15 @@ def test_refresh_moves_all_actors_to_the_last_commit(folder: Path) -> None:
 
 
 def test_answers_are_of_one_commit_while_commits_are_made(folder: Path) -> None:
-    """One actor is restarted, and so in a later commit than the others, again and again."""
+    """One actor is restarted, and so in a later commit than the other; then that one."""
     index = serve(folder, nodes=2, num_cpus=CPUS)
     lengths, wrong = {1: 200}, []
-    for commit in range(2, 5):
+    for commit in (2, 3):
         with BM25Index.open(folder, mode="w") as writer:
             writer.add([f"boat {commit}"] * 3)
             lengths[commit] = len(writer)
         os.kill(processes(index)[commit % 2][0], signal.SIGKILL)
-        batch = index.search_batch(["boat"], 1000, deadline=20)
+        batch = index.search_batch(["boat"], 1000, deadline=60)
         wrong += [batch.commit] if batch.counts[0] != lengths[batch.commit] else []
         assert batch.commit == commit
     assert wrong == []
@@ -377,21 +389,21 @@ def test_searches_go_on_during_refreshes(folder: Path) -> None:
 
     def search() -> None:
         while not ended:
-            batch = index.search_batch(["boat"], 1000, deadline=20)
+            batch = index.search_batch(["boat"], 1000, deadline=60)
             counts.setdefault(batch.commit, set()).add(int(batch.counts[0]))
 
     thread = Thread(target=search)
     thread.start()
     try:
-        for _ in range(4):
+        for _ in range(2):
             with BM25Index.open(folder, mode="w") as writer:
                 writer.add(["boat"])
             commit = index.refresh()
             wait_until(lambda: commit in counts)  # noqa: B023 - it is called at once
     finally:
         ended = True
-        thread.join(timeout=30)
-    assert {2, 3, 4, 5} <= counts.keys()
+        thread.join(timeout=90)
+    assert {2, 3} <= counts.keys()
     assert all(found == {199 + commit} for commit, found in counts.items())
 
 

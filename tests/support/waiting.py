@@ -8,7 +8,7 @@ from time import monotonic, sleep
 __all__ = ["wait_until"]
 
 
-def wait_until(holds: Callable[[], object], seconds: float = 90) -> None:
+def wait_until(holds: Callable[[], object], seconds: float = 180) -> None:
     """Wait until something holds; fail if it does not within so many seconds."""
     end = monotonic() + seconds
     while not holds():
