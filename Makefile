@@ -126,13 +126,14 @@ dist: $(STAMP)  ## Build all four distributions for a package index, into dist/.
 # What uses one core is done two at a time; what it says is shown when it has ended.
 TWO_AT_ONCE = @$(MAKE) --no-print-directory -j2 $(if $(findstring output-sync,$(.FEATURES)),-O) AT_ONCE=1
 ADAPTER_CHECKS := $(foreach check,types lowest together,$(ADAPTERS:%=$(check)-%))
-# Their environments are made beside the checks, too, but the wheels before them: what is compiled for
-# these is left in the checkout, where others would run it.
-adapters: $(WHEELS)/.built  ## Check each adapter: its types, its wheel alone, its lowest versions, and all in one environment.
+# Their environments are made beside the checks, too, but for one of two that have the checkout, which
+# setuptools may not write in for both at once; and after the wheels, for which modules are compiled there.
+BEFORE_ADAPTERS := $(WHEELS)/.built .venv-together/.installed
+adapters: $(BEFORE_ADAPTERS)  ## Check each adapter: its types, its wheel alone, its lowest versions, and all in one environment.
 	$(TWO_AT_ONCE) $(ADAPTER_CHECKS)
 
 # The longest first: a cluster is mostly waited for.
-rest: $(WHEELS)/.built
+rest: $(BEFORE_ADAPTERS)
 	$(TWO_AT_ONCE) distributed types wheel coverage $(ADAPTER_CHECKS)
 
 # The wheel where nothing else is, at the newest versions: it is imported, and its types are checked. Not
