@@ -16,11 +16,15 @@ ADAPTER_PROJECTS := $(ADAPTERS:%=integrations/%/pyproject.toml)
 export ZIG_GLOBAL_CACHE_DIR ?= $(CURDIR)/$(VENV)/zig
 # What the compiled kernels are made of.
 BUILT := setup.py tools/build_backend.py $(wildcard bm25rag/kernels/*.p*)
-# pip makes .venv and the environment of the demo, so that a machine needs nothing but Python; modules
-# are compiled when they are imported, which most never are. uv, which comes with .venv, makes the others.
+# pip brings uv, so that a machine needs nothing but Python, and uv all else, in a fifth of the time; the
+# environment of the demo is made by pip alone, as a user's may be. Modules are compiled when they are
+# imported, which most never are.
 PIP := -m pip --disable-pip-version-check -qq
 UV := $(VENV)/$(BIN)/uv
 UV_INSTALL = $(UV) pip install -q --python $(@D)
+# The checkout, whose kernels .venv has compiled: half a minute of both cores less for each environment,
+# and no compiled module is written where others run it.
+UV_CHECKOUT = BM25RAG_PURE=1 $(UV_INSTALL)
 # NLTK, which LlamaIndex reads with, refuses files that have a second name in a cache.
 export UV_LINK_MODE ?= copy
 # What the adapters' environments install, and what it is made from.
@@ -35,6 +39,8 @@ PARALLEL := $(PYTEST) -n auto --dist=worksteal
 ONCE := crashes distributed project/test_benchmarks.py storage/test_hostile_*.py
 QUICK_PROFILE := -m "not slow" --hypothesis-profile=quick
 REPEATED ?= $(QUICK_PROFILE) $(ONCE:%='--ignore-glob=tests/%')
+# What needs no cluster: it runs with all tests.
+IN_ONE_PROCESS := test_client_pages.py test_steps.py
 # What no library takes part in.
 BELOW := analysis/test_scanner.py
 # What runs no kernel of its own, or names the backends itself: one run is enough.
@@ -120,14 +126,14 @@ dist: $(STAMP)  ## Build all four distributions for a package index, into dist/.
 # What uses one core is done two at a time; what it says is shown when it has ended.
 TWO_AT_ONCE = @$(MAKE) --no-print-directory -j2 $(if $(findstring output-sync,$(.FEATURES)),-O) AT_ONCE=1
 ADAPTER_CHECKS := $(foreach check,types lowest together,$(ADAPTERS:%=$(check)-%))
-# Their environments are made beside the checks, too, but for those that have the checkout: compiled
-# modules are not to be written where others run them.
+# Their environments are made beside the checks, too, but for one of two that have the checkout, which
+# setuptools may not write in for both at once; and after the wheels, for which modules are compiled there.
 BEFORE_ADAPTERS := $(WHEELS)/.built .venv-together/.installed
 adapters: $(BEFORE_ADAPTERS)  ## Check each adapter: its types, its wheel alone, its lowest versions, and all in one environment.
 	$(TWO_AT_ONCE) $(ADAPTER_CHECKS)
 
 # The longest first: a cluster is mostly waited for.
-rest: $(BEFORE_ADAPTERS) .venv-distributed/.installed
+rest: $(BEFORE_ADAPTERS)
 	$(TWO_AT_ONCE) distributed types wheel coverage $(ADAPTER_CHECKS)
 
 # The wheel where nothing else is, at the newest versions: it is imported, and its types are checked. Not
@@ -170,7 +176,7 @@ pyodide: $(STAMP)  ## Run the wheel without compiled code in Pyodide, the Python
 	node tools/pyodide.mjs .venv-npm/node_modules/pyodide .venv-npm/wheels $(IN_PYODIDE)
 
 distributed: .venv-distributed/.installed  ## Run the tests on a cluster of Ray.
-	.venv-distributed/$(BIN)/python $(PYTEST) tests/distributed
+	.venv-distributed/$(BIN)/python $(PYTEST) tests/distributed $(IN_ONE_PROCESS:%=--ignore=tests/distributed/%)
 
 # --- longer than a check ------------------------------------------------------------
 
@@ -209,8 +215,9 @@ endef
 $(STAMP): pyproject.toml $(BUILT)
 	$(new_venv)
 	@echo "compiling bm25rag, and installing all that development needs: a minute or two"
-	@$(PY) $(PIP) install --no-compile 'Cython>=3.1' 'setuptools>=77' 'ziglang>=0.13'
-	@$(PY) $(PIP) install --no-compile --no-build-isolation -e '.[dev]'
+	@$(PY) $(PIP) install --no-compile 'uv>=0.8'
+	@$(UV_INSTALL) 'Cython>=3.1' 'setuptools>=77' 'ziglang>=0.13'
+	@$(UV_INSTALL) --no-build-isolation -e '.[dev]'
 	@touch $@
 
 $(WHEELS)/.built: $(STAMP) $(SOURCES) $(ADAPTER_PROJECTS)
@@ -235,22 +242,22 @@ $(WHEELS)/.built: $(STAMP) $(SOURCES) $(ADAPTER_PROJECTS)
 
 .venv-together/.installed: $(STAMP) $(ADAPTER_PROJECTS)
 	$(new_uv)
-	@$(UV_INSTALL) -e '.[test]' $(ADAPTERS:%=-e 'integrations/%[test,examples]')
+	@$(UV_CHECKOUT) -e '.[test]' $(ADAPTERS:%=-e 'integrations/%[test,examples]')
 	@touch $@
 
 .venv-docs/.installed: $(STAMP) $(ADAPTER_PROJECTS)
 	$(new_uv)
-	@$(UV_INSTALL) -e '.[cli,docs]' $(ADAPTERS:%=-e 'integrations/%')
+	@$(UV_CHECKOUT) -e '.[cli,docs]' $(ADAPTERS:%=-e 'integrations/%')
 	@touch $@
 
 .venv-distributed/.installed: $(STAMP)
 	$(new_uv)
-	@$(UV_INSTALL) -e '.[distributed-test]'
+	@$(UV_CHECKOUT) -e '.[distributed-test]'
 	@touch $@
 
 .venv-lowest/.installed: $(STAMP)
 	$(new_uv)
-	@$(UV_INSTALL) --resolution lowest-direct -e '.[test]'
+	@$(UV_CHECKOUT) --resolution lowest-direct -e '.[test]'
 	@touch $@
 
 # Beside the peers that the extras `bench` name; PISA and a Java have no wheels for some systems. Of

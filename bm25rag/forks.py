@@ -47,7 +47,7 @@ LAZY_MODULES = (
     "bm25rag.search.expansion",
     "bm25rag.search.explain",
     "bm25rag.search.filter_masks",
-    "bm25rag.search.fused",
+    "bm25rag.search.hybrid_and_fused",
     "bm25rag.search.known_fields",
     "bm25rag.search.matrix",
     "bm25rag.search.query",

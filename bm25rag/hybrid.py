@@ -18,7 +18,7 @@ from bm25rag.filters import And, Filter, FilterSpec, parse_filter
 from bm25rag.fusion import FusionMethod, Ranking, check_fusion, fuse
 from bm25rag.index import BM25Index
 from bm25rag.search.finding import check_wanted
-from bm25rag.search.fused import page_of
+from bm25rag.search.hybrid_and_fused import page_of
 from bm25rag.search.parts import parts_filter
 from bm25rag.search.plain_terms import RestrictedTerms
 from bm25rag.search.query import Query

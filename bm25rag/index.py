@@ -512,7 +512,7 @@ class BM25Index:
         hits
             With their fused scores, best first.
         """
-        from bm25rag.search.fused import search_both
+        from bm25rag.search.hybrid_and_fused import search_both
         from bm25rag.vectors import vector_terms
 
         snapshot = self._live.snapshot
@@ -556,7 +556,7 @@ class BM25Index:
         hits
             With the sums of weight / (rank_constant + rank), best first.
         """
-        from bm25rag.search.fused import search_each
+        from bm25rag.search.hybrid_and_fused import search_each
 
         batch, snapshot = list(check_sequence("queries", queries, "queries")), self._live.snapshot
         wanted = check_wanted(snapshot, k, filter, None, offset, group, per_group, decay)

@@ -21,7 +21,7 @@ from bm25rag import vectors as vectors_module
 from bm25rag.common.optional import load
 from bm25rag.common.version import __version__
 from bm25rag.index import BM25Index
-from bm25rag.search import fused as fused_module
+from bm25rag.search import hybrid_and_fused
 from bm25rag.search.query import Query
 from bm25rag.search.results import BatchResult
 from bm25rag.storage.folder_reader import FolderReader
@@ -46,8 +46,8 @@ _STAGES: Mapping[str, tuple[tuple[ModuleType, str], ...]] = {
     "matching": (
         (index_module, "find"),
         (index_module, "find_one"),
-        (fused_module, "find"),
-        (fused_module, "find_both"),
+        (hybrid_and_fused, "find"),
+        (hybrid_and_fused, "find_both"),
         (vectors_module, "find"),
         (vectors_module, "find_one"),
     ),

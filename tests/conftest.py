@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -14,6 +15,10 @@ from hypothesis.strategies import none
 
 from bm25rag.kernels import backend as backends
 from support.environment import INTERPRETED
+
+# Started by nohup or a shell's &, it ignores Ctrl-C, and so would the processes that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Times on shared machines vary tenfold, so neither deadlines nor slow generation count as failures.
 EVERY = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])

@@ -45,8 +45,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         source = prepare(ROOT, folder / "source")
-        wheel = build(source, folder / "here")
+        wheel = build(source, folder / "here", "--sdist", "--wheel")  # not the one from the other
         check_contents(wheel)
+        _check_checkout(source)
         _check_metadata(wheel)
         sdist = next((folder / "here").glob("*.tar.gz"))
         _check_sdist(sdist)
@@ -62,6 +63,15 @@ def main() -> None:
         _check_pure(pure, wheel, folder)
     print(f"{wheel.name}: builds, installs and works alone, and with [cli]")
     print(f"{pure.name}: compiles nothing, works without PyStemmer, and gives way to the other")
+
+
+def _check_checkout(source: Path) -> None:
+    """Check that Python in the folder of a build runs compiled, and says nothing."""
+    used = "import bm25rag.kernels.backend as backend; print(backend.current().name)"
+    settings = {"BM25RAG_KERNELS": None}
+    said = run(sys.executable, "-W", "error", "-c", used, cwd=source, settings=settings)
+    if said != "compiled\n":
+        sys.exit(f"in the folder of the build, Python runs {said}")
 
 
 def _members(wheel: Path) -> list[tuple[str, int]]:

@@ -20,7 +20,9 @@ from typing import Any
 from building import PURE, ROOT, build
 
 FOLDERS = (ROOT, *sorted(path.parent for path in ROOT.glob("integrations/*/pyproject.toml")))
-_LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info")
+_LEFT_OUT = shutil.ignore_patterns(
+    ".*", "__pycache__", "build", "dist", "*.egg-info", "*.so", "*.pyd"
+)
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?!https?:|#)(?P<target>[^)\s]+)\)")
 

@@ -11,9 +11,9 @@ from bm25rag.distributed.operations import OPERATIONS
 from bm25rag.errors import CorruptIndexError, NotAnIndexError, StorageError
 from bm25rag.filters import Filter
 from bm25rag.index import BM25Index
+from bm25rag.open_shard import OpenShard, open_shard
 from bm25rag.sharded.building import even_edges
 from bm25rag.sharded.manifest import read_sharded
-from bm25rag.shards import OpenShard, open_shard
 
 __all__ = ["Answer", "Host", "HostState", "Restriction"]
 

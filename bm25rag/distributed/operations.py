@@ -22,14 +22,14 @@ from bm25rag.errors import DocumentNotFoundError
 from bm25rag.filters import FilterSpec
 from bm25rag.index import BM25Index
 from bm25rag.kernels.records import Matches
+from bm25rag.open_shard import Ranking, merge_rankings
 from bm25rag.search.explain import Explanation
 from bm25rag.search.finding import check_wanted
-from bm25rag.search.fused import find_both
+from bm25rag.search.hybrid_and_fused import find_both
 from bm25rag.search.known_fields import fields_of, has_field
 from bm25rag.search.query_terms import QueryLike, terms_of
 from bm25rag.search.results import BatchResult, batch_result
 from bm25rag.search.shaping import group_key, group_value
-from bm25rag.shards import Ranking, merge_rankings
 from bm25rag.vectors import vector_terms
 
 __all__ = ["OPERATIONS", "Found", "Operation"]

@@ -8,7 +8,7 @@ on them, and one shard gives the scores, to the bit, that the whole index gives.
 documents. New ones go to the last shard and, when it is full, to a new one behind it; so no
 positions are stored, and merging answers is a stable merge by score.
 (3) Within a process no answers are merged: a ``BM25Index`` has the segments of all shards, one
-after another. ``bm25rag.shards`` opens one shard, and merges answers, for a cluster.
+after another. ``bm25rag.open_shard`` opens one shard, and merges answers, for a cluster.
 (4) df is summed by partitions of the terms' CRC-32, in whose order term tables are; terms are
 equal if their bytes are. A digest of the result is the id that every shard must carry.
 (5) A build gathers parts, writes shards, merges statistics, stamps the shards and, last,

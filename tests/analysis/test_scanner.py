@@ -261,7 +261,7 @@ def test_a_text_has_the_same_terms_beside_any_other_texts(analyzer: Analyzer) ->
 
 
 def test_the_table_of_words_grows() -> None:
-    words = [f"w{number:x}" for number in range(6_000 if INTERPRETED else 30_000)]
+    words = [f"w{number:x}" for number in range(3_000 if INTERPRETED else 30_000)]
     chunks = [[" ".join(words[start : start + 3000])] for start in range(0, len(words), 2500)]
     chunks += [["x" * 100_000], ["y" * 40_000 + " " + "x" * 100_000], words[::-1]]
     assert_same(Analyzer(language=None), *chunks)

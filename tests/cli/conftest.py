@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -23,21 +22,12 @@ def saved() -> Path:
     return save_corpus()
 
 
-_HEARING = """
-import os, signal, sys
-signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execv(sys.argv[1], sys.argv[1:])
-"""
-
-
 @pytest.fixture
 def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     started: list[subprocess.Popen[bytes]] = []
 
     def start_command(*arguments: object) -> subprocess.Popen[bytes]:
         words = [sys.executable, "-m", "bm25rag", *map(str, arguments)]
-        if os.name != "nt":  # otherwise a process started by nohup or a shell's & ignores SIGINT
-            words = [sys.executable, "-c", _HEARING, *words]
         pipe = subprocess.PIPE
         started.append(subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe))
         return started[-1]

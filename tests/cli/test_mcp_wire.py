@@ -135,13 +135,13 @@ def test_all_that_was_asked_before_the_end_of_input_is_answered(saved: Path) -> 
     slow = [search(b"%d" % number, b'{"query":"slow","k":20}') for number in range(1, 30)]
     asked = [
         (b'{"query":"red","k":1}', b'{"query":"red","k":"1"}')[number % 4 == 0]
-        for number in range(30, 10_030)
+        for number in range(30, 2_030)
     ]
     calls = [search(b"%d" % number, arguments) for number, arguments in enumerate(asked, 30)]
     found = answers(saved, *slow, *calls, *[request(1, "ping")] * 100, wait=False)
     counts = Counter(answer["id"] for answer in found)
     assert counts.pop(1) == 101
-    assert counts == dict.fromkeys(range(2, 10_030), 1)
+    assert counts == dict.fromkeys(range(2, 2_030), 1)
     assert all("error" not in answer for answer in found)
     for answer in found:
         if answer["id"] >= 30:

@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from bm25rag import Analyzer, BM25Index
 from bm25rag.errors import LockedError, NotAnIndexError, TokenizerRequiredError
 from bm25rag.following import FollowedFolder, SharedIndex, follow, share
 from support.threads import together
+from support.waiting import wait_until
 
 
 @pytest.fixture(params=["memory", "folder"])
@@ -164,17 +164,12 @@ def test_a_delayed_commit_comes_in_time_and_one_that_fails_is_tried_again(
     with caplog.at_level(logging.ERROR), folder.writing(delay=0.01) as index:
         index.add(["red"])
     assert tried.wait(60)
-    until = time.monotonic() + 60
-    while "not committed yet" not in caplog.text:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_until(lambda: "not committed yet" in caplog.text)
     assert len(folder.current) == 1
     monkeypatch.setattr(BM25Index, "commit", commit)
     with folder.writing(delay=0.01) as index:
         index.add(["red"])
-    while len(BM25Index.open(tmp_path)) < 2:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_until(lambda: len(BM25Index.open(tmp_path)) == 2)
 
 
 def test_a_folder_that_is_gone_stays_readable_and_is_made_anew(tmp_path: Path) -> None:

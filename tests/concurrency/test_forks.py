@@ -187,8 +187,6 @@ def test_after_ctrl_c_at_any_moment_the_process_works(milliseconds: int, work: s
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # A process started by nohup or a shell's & ignores SIGINT.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"

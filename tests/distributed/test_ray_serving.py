@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: make distributed")
 
-from bm25rag import BM25Index, Query  # noqa: E402
+from bm25rag import BM25Index, Hit, Query  # noqa: E402
 from bm25rag.cli.app import commands  # noqa: E402
 from bm25rag.distributed.ray import RayIndex, connect, serve, stop  # noqa: E402
 from bm25rag.distributed.ray import build as build_files  # noqa: E402
@@ -39,6 +39,7 @@ from support.cluster import (  # noqa: E402
     write_corpus,
     write_vectors,
 )
+from support.waiting import wait_until  # noqa: E402
 
 pytestmark = ON_A_CLUSTER
 CPUS = 0.1
@@ -54,6 +55,18 @@ def plain(tmp_path: Path) -> BM25Index:
 def folder(tmp_path: Path, plain: BM25Index) -> Path:
     BM25Index.build(plain.get(plain.ids()), tmp_path / "it", shards=SHARDS)
     return tmp_path / "it"
+
+
+@pytest.fixture(scope="module")
+def served(
+    tmp_path_factory: pytest.TempPathFactory, cluster: Any
+) -> Iterator[tuple[RayIndex, BM25Index]]:
+    """Serve an index, as "read", to all tests that only read; return its one index, too."""
+    folder = tmp_path_factory.mktemp("read")
+    plain = plain_index(write_corpus(folder / "in"))
+    BM25Index.build(plain.get(plain.ids()), folder / "it", shards=SHARDS)
+    yield serve(folder / "it", "read", num_cpus=CPUS), plain
+    stop("read")
 
 
 @pytest.fixture(autouse=True)
@@ -78,21 +91,29 @@ def during(work: Callable[[], object], flag: Path, act: Callable[[], object]) ->
     """Do something when work that has begun has made a file; return what the work returns."""
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(work)
-        end = time.monotonic() + 20
-        while not flag.exists():
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        wait_until(flag.exists)
         act()
-        return future.result(timeout=30)
+        return future.result(timeout=90)
+
+
+def holding(go: Path) -> Callable[[], None]:
+    """Return what waits, on an actor, until a file is there; it is sent by value."""
+
+    def hold() -> None:
+        end = time.monotonic() + 300
+        while not go.exists() and time.monotonic() < end:
+            time.sleep(0.01)
+
+    return hold
 
 
 # -- answers -------------------------------------------------------------------------------------
 
 
-def test_answers_are_those_of_one_index(folder: Path, plain: BM25Index) -> None:
-    index = serve(folder, num_cpus=CPUS)
+def test_answers_are_those_of_one_index(served: tuple[RayIndex, BM25Index]) -> None:
+    index, plain = served
     assert len(index._parts) == 3
-    assert len(set(nodes_of("bm25rag"))) == 3
+    assert len(set(nodes_of("read"))) == 3
     for query in QUERIES:
         for k in (0, 3, 1000):
             assert index.search(query, k) == plain.search(query, k)
@@ -116,7 +137,7 @@ def test_answers_are_those_of_one_index(folder: Path, plain: BM25Index) -> None:
     with pytest.raises(DocumentNotFoundError, match="'x'"):
         index.explain("boat", "x")
     assert index.analyzer.terms("a boat") == ["boat"]
-    assert repr(index) == "RayIndex('bm25rag', 3 parts, 1 replicas)"
+    assert repr(index) == "RayIndex('read', 3 parts, 1 replicas)"
     parts = Query("sea", must=["boat"], not_phrases=["boat 1"])
     assert index.search(parts, 50) == plain.search(parts, 50)
     view, expected_view = (one.restricted({"n": {"$gte": 150}}) for one in (index, plain))
@@ -149,8 +170,8 @@ def test_vectors_are_searched_as_in_one_index(tmp_path: Path) -> None:
         index.search_hybrid("boat", [1.0])  # type: ignore[arg-type]
 
 
-def test_wrong_arguments_are_refused_as_by_an_index(folder: Path) -> None:
-    index = serve(folder, num_cpus=CPUS, nodes=1)
+def test_wrong_arguments_are_refused_as_by_an_index(served: tuple[RayIndex, BM25Index]) -> None:
+    index, _ = served
     with pytest.raises(FilterError, match="unknown operator"):
         index.search("boat", filter={"n": {"$no": 1}})
     with pytest.raises(TypeError, match="queries"):
@@ -163,9 +184,10 @@ def test_wrong_arguments_are_refused_as_by_an_index(folder: Path) -> None:
         index.search_batch(["boat"], partial="yes")  # type: ignore[arg-type]
 
 
-def test_an_index_can_be_used_by_threads_tasks_and_datasets(folder: Path, plain: BM25Index) -> None:
-    serve(folder, num_cpus=CPUS, nodes=2)
-    index = connect()
+def test_an_index_can_be_used_by_threads_tasks_and_datasets(
+    served: tuple[RayIndex, BM25Index],
+) -> None:
+    index, plain = connect("read"), served[1]
     expected = plain.search("boat 1")
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(lambda _: index.search("boat 1"), range(40))) == [expected] * 40
@@ -173,9 +195,8 @@ def test_an_index_can_be_used_by_threads_tasks_and_datasets(folder: Path, plain:
     assert ray.get(task.remote(index), timeout=30) == expected
 
 
-def test_queries_of_a_dataset_are_answered(folder: Path, plain: BM25Index) -> None:
-    data = pytest.importorskip("ray.data")
-    index = serve(folder, num_cpus=CPUS, nodes=2)
+def test_queries_of_a_dataset_are_answered(served: tuple[RayIndex, BM25Index]) -> None:
+    data, (index, plain) = pytest.importorskip("ray.data"), served
     queries = ["boat 1", "nothing", "sea"]
     dataset = data.from_items([{"id": n, "query": query} for n, query in enumerate(queries)])
     found = index.search_dataset(dataset, 3, num_cpus=CPUS).take_all()
@@ -226,58 +247,60 @@ def test_an_actor_killed_in_the_middle_of_a_query(
 
     def slow(metadata: dict[str, Any]) -> bool:
         if not flag.exists():
-            flag.write_text(str(os.getpid()))
-            time.sleep(20)
+            flag.with_suffix(".half").write_text(str(os.getpid()))
+            flag.with_suffix(".half").rename(flag)
+            time.sleep(120)
         return True
 
     def kill() -> None:
-        os.kill(int(flag.read_text() or processes(index)[0][0]), signal.SIGKILL)
+        os.kill(int(flag.read_text()), signal.SIGKILL)
 
-    begun = time.monotonic()
-    found = during(lambda: index.search("boat", 50, slow, deadline=15), flag, kill)
+    found = during(lambda: index.search("boat", 50, slow, deadline=60), flag, kill)
     assert found == plain.search("boat", 50)
-    assert time.monotonic() - begun < 15
     assert index.search("boat", 50) == plain.search("boat", 50)
 
 
 def test_a_slow_replica_does_not_hold_up_an_answer(
     folder: Path, plain: BM25Index, tmp_path: Path
 ) -> None:
-    index = serve(folder, replicas=2, nodes=1, num_cpus=CPUS)
-    slow_one = processes(index)[0][0]
+    """It is asked last once it has been slow; here it answers when the others have."""
+    index, go = serve(folder, replicas=2, nodes=1, num_cpus=CPUS), tmp_path / "go"
+    slow_one, hold = processes(index)[0][0], holding(go)
 
-    def slow(metadata: dict[str, Any]) -> bool:
-        if os.getpid() == slow_one:
-            time.sleep(3)
-        return True
+    def search(number: int) -> list[Hit]:
+        def slow(metadata: dict[str, Any]) -> bool:
+            if os.getpid() == slow_one:
+                (tmp_path / f"asked-{number}").touch()
+                hold()
+            return True
 
-    times = []
-    for _ in range(6):
-        begun = time.monotonic()
-        assert index.search("harbour", 50, slow, deadline=4) == plain.search("harbour", 50)
-        times.append(time.monotonic() - begun)
-    assert max(times) < 3
-    assert sum(one > 0.9 for one in times) <= 1  # once slow, it is asked last
+        return index.search("harbour", 50, slow, deadline=8)
+
+    for number in range(6):
+        assert search(number) == plain.search("harbour", 50)
+    go.touch()
+    assert slow_one in processes(index)[0]  # when it has begun whatever it was asked before
+    assert len(list(tmp_path.glob("asked-*"))) <= 1
 
 
 def test_an_answer_that_takes_too_long_is_an_error_or_partial(
-    folder: Path, plain: BM25Index
+    folder: Path, plain: BM25Index, tmp_path: Path
 ) -> None:
-    index = serve(folder, nodes=2, num_cpus=CPUS)
+    index, go = serve(folder, nodes=2, num_cpus=CPUS), tmp_path / "go"
+    hold = holding(go)
 
     def slow(metadata: dict[str, Any]) -> bool:
         if metadata["n"] == 0:
-            time.sleep(8)
+            hold()
         return True
 
-    begun = time.monotonic()
     with pytest.raises(ShardUnavailableError, match=r"shards 0, 1 of 4 .*within 2 s") as caught:
         index.search("boat", 500, slow, deadline=2)
     assert caught.value.shards == (0, 1)
-    assert time.monotonic() - begun < 4
     batch = index.search_batch(["boat"], 500, slow, deadline=2, partial=True)
     assert sorted(batch.missing) == [0, 1]
     assert batch.hits()[0] == [hit for hit in plain.search("boat", 500) if hit.metadata["n"] >= 100]
+    go.touch()
 
 
 def test_a_damaged_shard_is_named_at_once(folder: Path, plain: BM25Index) -> None:
@@ -288,8 +311,8 @@ def test_a_damaged_shard_is_named_at_once(folder: Path, plain: BM25Index) -> Non
         file.write(bytes(byte ^ 1 for byte in data))
     begun = time.monotonic()
     with pytest.raises(ShardUnavailableError, match=r"shards 2 of 4 .*shard-0002"):
-        index.search("boat", 500)
-    assert time.monotonic() - begun < 5
+        index.search("boat", 500, deadline=120)
+    assert time.monotonic() - begun < 60
     batch = index.search_batch(["boat", "word120"], 500, partial=True)
     assert (list(batch.missing), batch.counts.tolist()) == ([2], [150, 0])
     found = [h for h in plain.search("boat", 500) if not 100 <= h.metadata["n"] < 150]
@@ -312,13 +335,9 @@ def test_a_node_that_is_lost(folder: Path, plain: BM25Index, cluster: Any) -> No
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         for _ in range(5):
-            begun = time.monotonic()
             assert safe.search("boat 1", 50, deadline=8) == plain.search("boat 1", 50)
-            assert time.monotonic() - begun < 8
-        begun = time.monotonic()
-        with pytest.raises(ShardUnavailableError) as caught:
+        with pytest.raises(ShardUnavailableError, match="within 2 s") as caught:
             alone.search("boat 1", deadline=2)
-        assert time.monotonic() - begun < 3
         edges = [0, 1, 2, 4]
         assert caught.value.shards == tuple(range(edges[place], edges[place + 1]))
         assert sorted(alone.search_batch(["boat 1"], deadline=1, partial=True).missing) == [
@@ -329,7 +348,7 @@ def test_a_node_that_is_lost(folder: Path, plain: BM25Index, cluster: Any) -> No
         cluster.add_node(num_cpus=1)
         cluster.wait_for_nodes(timeout=60)
     # Ray places the lost actors on the new node.
-    assert alone.search("boat 1", 50, deadline=30) == plain.search("boat 1", 50)
+    assert alone.search("boat 1", 50, deadline=90) == plain.search("boat 1", 50)
     stop("safe")
     stop("alone")
 
@@ -349,15 +368,15 @@ def test_refresh_moves_all_actors_to_the_last_commit(folder: Path) -> None:
 
 
 def test_answers_are_of_one_commit_while_commits_are_made(folder: Path) -> None:
-    """One actor is restarted, and so in a later commit than the others, again and again."""
+    """One actor is restarted, and so in a later commit than the other; then that one."""
     index = serve(folder, nodes=2, num_cpus=CPUS)
     lengths, wrong = {1: 200}, []
-    for commit in range(2, 5):
+    for commit in (2, 3):
         with BM25Index.open(folder, mode="w") as writer:
             writer.add([f"boat {commit}"] * 3)
             lengths[commit] = len(writer)
         os.kill(processes(index)[commit % 2][0], signal.SIGKILL)
-        batch = index.search_batch(["boat"], 1000, deadline=20)
+        batch = index.search_batch(["boat"], 1000, deadline=60)
         wrong += [batch.commit] if batch.counts[0] != lengths[batch.commit] else []
         assert batch.commit == commit
     assert wrong == []
@@ -370,23 +389,21 @@ def test_searches_go_on_during_refreshes(folder: Path) -> None:
 
     def search() -> None:
         while not ended:
-            batch = index.search_batch(["boat"], 1000, deadline=20)
+            batch = index.search_batch(["boat"], 1000, deadline=60)
             counts.setdefault(batch.commit, set()).add(int(batch.counts[0]))
 
     thread = Thread(target=search)
     thread.start()
     try:
-        for _ in range(4):
+        for _ in range(2):
             with BM25Index.open(folder, mode="w") as writer:
                 writer.add(["boat"])
             commit = index.refresh()
-            last = time.monotonic() + 30
-            while commit not in counts and time.monotonic() < last:
-                time.sleep(0.01)  # a slow machine may answer no search between two refreshes
+            wait_until(lambda: commit in counts)  # noqa: B023 - it is called at once
     finally:
         ended = True
-        thread.join(timeout=30)
-    assert {2, 3, 4, 5} <= counts.keys()
+        thread.join(timeout=90)
+    assert {2, 3} <= counts.keys()
     assert all(found == {199 + commit} for commit, found in counts.items())
 
 

@@ -244,8 +244,8 @@ def test_what_goes_wrong_in_a_system_is_in_its_row_and_the_others_go_on(collecti
 
 @pytest.mark.slow
 def test_a_system_that_hangs_is_ended(collection: str) -> None:
-    [row] = measure(collection, "factories:hanging", timeout=5)["rows"]
-    assert row["error"] == "not done after 5 s"
+    [row] = measure(collection, "factories:hanging", timeout=3)["rows"]
+    assert row["error"] == "not done after 3 s"
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is limited on Linux")

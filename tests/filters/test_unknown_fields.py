@@ -14,7 +14,7 @@ from bm25rag import BM25Index, Document
 from bm25rag.errors import FilterError, FilterWarning
 from bm25rag.filters import And, Not, parse_filter
 from bm25rag.hybrid import HybridSearch
-from bm25rag.shards import open_shard
+from bm25rag.open_shard import open_shard
 
 METADATA: list[dict[str, Any]] = [
     {"year": 2020, "lang": "en"},

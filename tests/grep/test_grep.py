@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from time import monotonic
+from time import process_time
 from typing import Any
 
 import pytest
@@ -218,19 +218,19 @@ BLOWN = [r"(x+x+)+y", r"(a|a)*$b", r"(.*)(.*)(.*)(.*)#", r"(.{0,30}){30}zz", r"(
 @pytest.mark.parametrize("pattern", BLOWN)
 def test_no_expression_takes_long(pattern: str) -> None:
     index = BM25Index.from_texts(["x" * 60_000, "lorem ipsum dolor " * 5_000] * 2)
-    start = monotonic()
+    start = process_time()
     with contextlib.suppress(ValueError):
         list(Grep(index, pattern, regex=True).matches(seconds=0.2))
-    assert monotonic() - start < 10
+    assert process_time() - start < 10
 
 
 @pytest.mark.parametrize("letter", ["a", "s", "\u00e9"])
 def test_a_string_in_any_case_takes_linear_time_however_alike_the_texts_are(letter: str) -> None:
     index = BM25Index.from_texts([letter * 1_000_000])
-    start = monotonic()
+    start = process_time()
     assert found(index, letter * 999 + "b", ignore_case=True) == []
     assert [one[:2] for one in found(index, letter.upper() * 999, ignore_case=True)] == [("0", 1)]
-    assert monotonic() - start < 10  # expressions of Python take 34 seconds
+    assert process_time() - start < 10  # expressions of Python take 34 seconds
 
 
 @pytest.mark.parametrize(

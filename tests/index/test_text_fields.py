@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bm25rag import Analyzer, BM25Index, Document
+from bm25rag.open_shard import open_shard
 from bm25rag.segments.text_fields import number_rows
-from bm25rag.shards import open_shard
 from support.holding import bits
 
 CATS: list[Any] = [

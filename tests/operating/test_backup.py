@@ -316,11 +316,11 @@ def test_a_backup_that_is_killed_leaves_one_commit(folder: Path, tmp_path: Path)
     target = tmp_path / "backup"
     BM25Index.backup(folder, target)
     context = multiprocessing.get_context("forkserver")
-    for step in range(1, 15):
+    for step in range(1, 8):
         change(folder, step)
         child = context.Process(target=copy_for_ever, args=(folder, target))
         child.start()
-        time.sleep(0.3 + step / 40)
+        time.sleep(0.3 + step / 20)
         assert child.pid is not None
         os.kill(child.pid, signal.SIGKILL)
         child.join()

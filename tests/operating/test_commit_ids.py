@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from bm25rag import BM25Index
 from bm25rag.errors import CorruptIndexError
-from bm25rag.shards import open_shard
+from bm25rag.open_shard import open_shard
 
 TEXTS = ["red boat", "green tea", "blue sea", "a red sea"]
 WRITES: dict[str, Callable[[BM25Index], object]] = {

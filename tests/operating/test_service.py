@@ -22,6 +22,7 @@ import pytest
 
 from bm25rag import Analyzer, BM25Index
 from support.environment import INTERPRETED, ROOT
+from support.waiting import wait_until
 
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
@@ -55,15 +56,15 @@ def service(index: Path) -> Iterator[tuple[str, int]]:
     with subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True) as running:
         try:
             address = f"http://127.0.0.1:{port}"
-            until = time.monotonic() + PATIENCE
-            while True:
-                try:
+
+            def answers() -> bool:
+                assert running.poll() is None
+                with suppress(OSError):
                     ask(f"{address}/health")
-                    break
-                except OSError:
-                    assert time.monotonic() < until
-                    assert running.poll() is None
-                    time.sleep(0.1)
+                    return True
+                return False
+
+            wait_until(answers, PATIENCE)
             yield address, running.pid
         finally:
             os.killpg(running.pid, signal.SIGTERM)
@@ -185,10 +186,7 @@ def test_200_requests_at_once_are_answered_right_whatever_is_killed_or_replaced_
                 ]
                 for one in asked:
                     one.result()
-                until = time.monotonic() + PATIENCE
-                while len(workers_of(supervisor) - {min(workers)}) < 2:
-                    assert time.monotonic() < until
-                    time.sleep(0.1)
+                wait_until(lambda: len(workers_of(supervisor) - {min(workers)}) == 2, PATIENCE)
                 for one in [clients.submit(check, address, committed) for _ in range(AT_ONCE)]:
                     one.result()
     with service(index) as (address, _):  # restarted itself

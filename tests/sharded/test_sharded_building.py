@@ -16,8 +16,8 @@ from bm25rag.errors import (
     TokenizerRequiredError,
 )
 from bm25rag.live.index import LiveIndex
+from bm25rag.open_shard import open_shard
 from bm25rag.sharded.manifest import read_sharded
-from bm25rag.shards import open_shard
 from support.building import documents
 from support.killing import Killed
 

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bm25rag import BM25Index
+from bm25rag.open_shard import Ranking, merge_hits, merge_rankings, open_shard
 from bm25rag.sharded import building
 from bm25rag.sharded.manifest import read_sharded
-from bm25rag.shards import Ranking, merge_hits, merge_rankings, open_shard
 from support.holding import (
     accepted,
     apply,

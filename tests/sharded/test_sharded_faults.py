@@ -14,7 +14,7 @@ import pytest
 
 from bm25rag import BM25Index
 from bm25rag.errors import CorruptIndexError, FormatVersionError, NotAnIndexError
-from bm25rag.shards import open_shard
+from bm25rag.open_shard import open_shard
 from bm25rag.storage.manifest import _canonical
 
 TEXTS = [f"boat {number % 3} word{number}" for number in range(12)]

@@ -11,7 +11,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from bm25rag import BM25Index
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
-from bm25rag.shards import merge_hits, open_shard
+from bm25rag.open_shard import merge_hits, open_shard
 from bm25rag.storage.remote_mirror import find_cache
 
 URL = "memory://store/pages"

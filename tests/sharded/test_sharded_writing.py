@@ -12,11 +12,12 @@ import pytest
 
 from bm25rag import BM25Index
 from bm25rag.errors import LockedError, NotAnIndexError, ReadOnlyError, StorageError
+from bm25rag.open_shard import open_shard
 from bm25rag.sharded.manifest import read_sharded
-from bm25rag.shards import open_shard
 from support.holding import bits
 from support.killing import killed_at
 from support.recording import abandon
+from support.waiting import wait_until
 
 TEXTS = [f"boat {number % 3} sea word{number}" for number in range(12)]
 
@@ -203,6 +204,8 @@ def test_readers_that_open_during_commits_see_one_of_them(folder: Path) -> None:
             for number in range(15):
                 writer.add([f"boat {number} 1"])
                 writer.commit()
+                if number in (0, 7):  # now the reader may be late, and now it is waited for
+                    wait_until(lambda: failed or len(writer) in found)
     finally:
         done.set()
         thread.join()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextvars import copy_context
@@ -10,6 +9,7 @@ from contextvars import copy_context
 import pytest
 
 from bm25rag.common.threads import Task
+from support.waiting import wait_until
 
 
 def together(work: list[Callable[[], None]]) -> None:
@@ -26,9 +26,7 @@ def let_helpers_begin(patch: pytest.MonkeyPatch) -> None:
     result = Task.result
 
     def wait_and_return(task: Task[object]) -> object:
-        until = time.monotonic() + 60
-        while not (task._working.locked() or task.ended) and time.monotonic() < until:
-            time.sleep(0.001)
+        wait_until(lambda: task._working.locked() or task.ended)
         return result(task)
 
     patch.setattr(Task, "result", wait_and_return)

@@ -327,10 +327,10 @@ async def test_a_write_needs_no_thread_of_asyncio() -> None:
     """It goes on while the application has taken the only one."""
     release = threading.Event()
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
-    taken = asyncio.create_task(asyncio.to_thread(release.wait, 20))
+    taken = asyncio.create_task(asyncio.to_thread(release.wait, 120))
     await asyncio.sleep(0)  # it is handed over
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             for encoder in (Encoder(), Awaited()):
                 store = await BM25VectorStore.afrom_texts(["a"], sparse_embedding=encoder)
                 assert await store.aadd_documents([Document("b", id="b")]) == ["b"]

@@ -352,15 +352,15 @@ def test_waiting_writes_keep_neither_searches_nor_others_waiting(nodes: list[Tex
 
     def slow(*which: Any) -> Any:
         held.set()
-        assert release.wait(20)
+        assert release.wait(120)
         return delete(*which)
 
     retriever.bm25.delete = slow  # type: ignore[method-assign]  # stands for a long write
 
     async def use() -> list[Any]:
         writes = [asyncio.create_task(retriever.adelete_nodes(["hen"])) for _ in range(100)]
-        await asyncio.to_thread(held.wait, 10)
-        found = await asyncio.wait_for(retriever.aretrieve("cats"), 10)
+        await asyncio.to_thread(held.wait, 60)
+        found = await asyncio.wait_for(retriever.aretrieve("cats"), 60)
         release.set()
         assert sum(map(len, await asyncio.gather(*writes))) == 1
         return found
