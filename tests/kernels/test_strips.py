@@ -26,11 +26,10 @@ CONSTANTS = {
     "bm25rag.search.ranking.COARSE": 0,
     "bm25rag.search.ranking.FILTERED_FIRST": 1 << 60,
     "bm25rag.segments.doc_blocks.DOC_BLOCK": 128,
-    "bm25rag.segments.postings.STRIPS_FROM": 0,
+    "bm25rag.segments.strip_rows.STRIPS_FROM": 0,
     "bm25rag.segments.postings.STRIP_COST": 0,
     "bm25rag.segments.postings.STRIPS_WORTH": 0,
-    "bm25rag.kernels.records._ROW": 1000,
-    "bm25rag.kernels.records._POSTING_BYTES": 1000,
+    "bm25rag.segments.strip_rows.LEAST_IN_STRIP": 0.0,
 }
 
 
