@@ -628,8 +628,8 @@ class Backend(ABC):
         Returns
         -------
         row
-            The largest level of each strip, 0 where the term is not, uint8 (s * in_block,); or pairs,
-            see ``StripBounds``. A gap of more than 255 is divided, with levels of 0.
+            The largest level of each strip, 0 where the term is not, uint8 (s * in_block,); or
+            pairs, see ``StripBounds``. A gap of more than 255 is divided, with levels of 0.
         """
         check_array("documents", documents, np.uint16)
         check_array("codes", codes, np.uint16)

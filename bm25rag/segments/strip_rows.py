@@ -14,7 +14,7 @@ import numpy as np
 from bm25rag.common.arrays import Int64, UInt8, UInt16, UInt32, Unsigned
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import strip_cells, strip_levels
-from bm25rag.segments.doc_blocks import pointer_type
+from bm25rag.segments.doc_blocks import DocBlocks, pointer_type
 
 # From how many documents on a segment of vectors has rows; how many postings for each strip, on
 # average, a term with a row must have; and in how many of the strips a term must be to have a level
@@ -40,21 +40,24 @@ class StripRows(NamedTuple):
         return sum(array.nbytes for array in self)
 
 
-class _Blocks(Protocol):
-    def starts(self, number: int, bounds: memoryview) -> Int64: ...
-
-
 class Placed(Protocol):
     """Postings of some terms; the names are those of ``Postings``."""
 
     @property
-    def indptr(self) -> Unsigned | Int64: ...
+    def indptr(self) -> Unsigned | Int64:
+        """Where each term's postings begin."""
+
     @property
-    def documents(self) -> UInt16: ...
+    def documents(self) -> UInt16:
+        """Document numbers within their blocks."""
+
     @property
-    def doc_blocks(self) -> _Blocks: ...
+    def doc_blocks(self) -> DocBlocks:
+        """Which block each posting is in."""
+
     @property
-    def codes(self) -> Unsigned: ...
+    def codes(self) -> Unsigned:
+        """Impact codes."""
 
 
 class RowMaker:

@@ -329,10 +329,9 @@ class CheckedVectors(CheckedPostings):
             raise self._code_tf.reject("has not a weight for each posting")
         _, self._cells = strip_cells(count, doc_blocks.size)
         if any(name in file for name in STRIP_ARRAYS):
-            terms, levels, offsets = STRIP_ARRAYS
-            self._row_terms = file.array(terms, "u4")
-            self._levels = file.array(levels, "u1")
-            self._offsets = file.array(offsets, "u4", "u8", count=len(self._row_terms) + 1)
+            self._row_terms = file.array(STRIP_ARRAYS[0], "u4")
+            self._levels = file.array(STRIP_ARRAYS[1], "u1")
+            self._offsets = file.array(STRIP_ARRAYS[2], "u4", "u8", count=len(self._row_terms) + 1)
             rows = self._row_terms.values, self._levels.values, self._offsets.values
             self.rows = StripRows(*rows)
 

@@ -66,8 +66,10 @@ def metadata(number: int) -> dict[str, Any]:
 
 
 def vector(number: int) -> dict[str, float] | None:
-    """Make a vector; none for some."""
+    """Make a vector; none for some. From number 30 on they have few weights, which are positive."""
     terms = ["red", "plumless", "buckeroo", f"é{number % 9}"][number % 3 :]
+    if number >= 30:
+        return dict.fromkeys(terms, 1.0 + number % 2)
     return {term: (number - 20) / (3 + place) for place, term in enumerate(terms)} or None
 
 
