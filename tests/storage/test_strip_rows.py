@@ -119,7 +119,7 @@ def test_all_ways_to_one_segment_store_the_same_rows(
     BM25Index.build(given, tmp_path / "built")
     check("built")
     with (
-        patch("bm25rag.additions.CHUNK", 100),
+        patch("bm25rag.additions.CHUNK", 250),
         patch("bm25rag.building.gathering.part_room", lambda *_: 1),
         patch("bm25rag.building.final_merge.merge_room", lambda *_: 1 << 10),
         patch.object(RowMaker, "each", autospec=True, side_effect=RowMaker.each) as each,
@@ -128,9 +128,9 @@ def test_all_ways_to_one_segment_store_the_same_rows(
     assert each.call_count > 3  # ranges of terms
     check("in parts")
     with patch.multiple("bm25rag.merging.policy", LEAST=0, SHARE=1 << 30):
-        index = BM25Index(analyzer=made().analyzer)
-        for first in range(0, SIZE, 150):
-            index.add(given[first : first + 150])
+        index = BM25Index()
+        for first in range(0, SIZE, 250):
+            index.add_documents(given[first : first + 250])
     index.compact()
     index.save(tmp_path / "compacted")
     check("compacted")
