@@ -39,7 +39,7 @@ from bm25rag.segments.vectors_builder import build_vectors
 # How many others are asked before new questions.
 _OTHERS = 300
 # Bounds never pay if a question must have so many postings.
-_NEVER = 1 << 60
+_NEVER = 1 << 40
 # Processes of each kind, and rounds of questions that are asked again.
 _TIMES = 3
 ROOT = Path(__file__).parents[1]

@@ -130,7 +130,8 @@ class StripBounds:
     levels
         Their rows, uint8: of ``cells`` bytes the largest level of each strip, see
         ``strip_levels``; others have pairs for strips where the term is, how many strips further
-        on than the last, and the level. Gaps of a row are less than ``cells`` together.
+        on than the last, and the level. Gaps of a row are less than ``cells`` together, and none
+        but the first is 0.
     offsets
         Where each row begins in it, ascending, and where the last ends, (R + 1,), int64.
     cost

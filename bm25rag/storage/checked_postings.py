@@ -114,10 +114,11 @@ class CheckedDocBlocks(DocBlocks):
 
 
 def _check_row(levels: CheckedArray, offsets: Unsigned, cells: int, number: int) -> None:
-    """Check a row of bounds, which must lie within the strips."""
+    """Check a row of bounds, whose pairs must ascend within the strips."""
     row = levels[int(offsets[number]) : int(offsets[number + 1])]
-    if len(row) != cells and int(row[::2].sum(dtype=np.int64)) >= cells:
-        raise levels.reject("points beyond the strips")
+    gaps = row[::2]
+    if len(row) != cells and (int(gaps.sum(dtype=np.int64)) >= cells or not gaps[1:].all()):
+        raise levels.reject("does not ascend within the strips")
 
 
 def _check_rising(array: CheckedArray, values: Unsigned, limit: int) -> None:

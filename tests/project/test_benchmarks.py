@@ -319,7 +319,7 @@ def test_searches_by_sparse_vectors_are_timed_beside_others() -> None:
 @pytest.mark.parametrize("correlated", [True, False])
 def test_many_vectors_are_walked_and_searched_by_strips(correlated: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(strips, "STRIPS_WORTH", 0)
+        patch.setattr("bm25rag.segments.postings.STRIPS_WORTH", 0)
         name, k, walk, took, *_, bounds = strips.measure(70_000, correlated, 5, number=20)
     assert name == "70,000" + ("" if correlated else ", without topics")
     assert k == "5"
