@@ -139,8 +139,9 @@ class StripBounds:
     worth
         For how many postings of a query, for each match wanted, bounds pay.
     check
-        Raises an error if a row, given by its number, is damaged; ``None``: none can be. Levels
-        that are not those of the postings hide documents, and do no other harm.
+        Is given where a row begins and ends in ``levels``, and whether its pairs, if it has any,
+        are right; raises an error if it is damaged. ``None``: none can be. Levels that are not
+        those of the postings hide documents, and do no other harm.
     """
 
     __slots__ = (
@@ -158,7 +159,7 @@ class StripBounds:
         offsets: Int64,
         cost: int,
         worth: int,
-        check: Callable[[int], object] | None = None,
+        check: Callable[[int, int, bool], object] | None = None,
     ) -> None:
         require(size >= 1 and 1 <= block_size <= 1 << 16, "wrong numbers of documents")
         check_array("starts", starts, np.int64)

@@ -31,6 +31,7 @@ cdef extern from * nogil:
         const unsigned char *levels, unsigned short multiplier, unsigned short shift,
         short *bounds, Py_ssize_t count)
 
+cdef bint _ascends(Strips strips, Py_ssize_t row) noexcept nogil
 cdef int _row_at(const long long[::1] starts, long long start) noexcept nogil
 cdef void _add_row(
     const unsigned char[::1] row, Py_ssize_t first, Py_ssize_t following, unsigned int multiplier,

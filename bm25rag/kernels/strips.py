@@ -83,8 +83,26 @@ def find_rows(
         if terms.starts[number, 0] < terms.starts[number, segment.blocks]:
             row = _row_at(strips.starts, terms.starts[number, 0])
         if row >= 0 and strips.check is not None:
-            strips.check(row)
+            strips.check(strips.offsets[row], strips.offsets[row + 1], _ascends(strips, row))
         terms.rows[number] = row
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _ascends(strips: Strips, row: cython.Py_ssize_t) -> cython.bint:
+    """Whether a row's pairs, if it has any, ascend within the strips."""
+    first: cython.Py_ssize_t = strips.offsets[row]
+    last: cython.Py_ssize_t = strips.offsets[row + 1]
+    strip: cython.Py_ssize_t = strips.levels[first]
+    i: cython.Py_ssize_t
+    if last - first == strips.cells:
+        return True
+    for i in range(first + 2, last, 2):
+        if strips.levels[i] == 0:
+            return False
+        strip += strips.levels[i]
+    return strip < strips.cells
 
 
 @cython.cfunc

@@ -134,7 +134,7 @@ class Postings:
         """The rows as a search takes them."""
         return self._strips(None)
 
-    def _strips(self, check: Callable[[int], object] | None) -> StripBounds | None:
+    def _strips(self, check: Callable[[int, int, bool], object] | None) -> StripBounds | None:
         if self.rows is None:
             return None
         terms, levels, offsets = self.rows
