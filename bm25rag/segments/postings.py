@@ -10,19 +10,18 @@ within blocks of 65,536, and ``doc_blocks`` says where the postings of each begi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
 from bm25rag.columns.string_table import StringTable
-from bm25rag.common.arrays import Bool, Float64, Int64, UInt16, UInt32, Unsigned, as_index
+from bm25rag.common.arrays import Bool, Float64, Int64, UInt8, UInt16, UInt32, Unsigned, as_index
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels.records import FileBlocks, PostingsArrays, Run, StripBounds
 from bm25rag.segments.doc_blocks import DocBlocks, spans
 
 if TYPE_CHECKING:
     from bm25rag.segments.similar_terms import Spelling
-    from bm25rag.segments.strip_rows import StripRows
     from bm25rag.segments.text_fields import TextFields
 
 # Keeps some of the postings of consecutive terms, which are as ``Postings.between`` returns them.
@@ -37,6 +36,24 @@ STRIP_COST, STRIPS_WORTH = 400, 32_000
 VECTORS = "vectors."
 # Those of ``StripRows`` there.
 STRIP_ARRAYS = tuple(f"{VECTORS}strips.{name}" for name in ("terms", "levels", "offsets"))
+
+
+class StripRows(NamedTuple):
+    """The numbers of the terms with rows, ascending; the rows, and where each begins.
+
+    A row of ``cells`` bytes has a level for each strip, see ``strip_levels``. Others have pairs:
+    how many strips to go further on, at first from strip 0, and the level there, which is 0 only
+    if the next strip with the term is too far away.
+    """
+
+    terms: UInt32
+    levels: UInt8
+    offsets: Unsigned
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all."""
+        return sum(array.nbytes for array in self)
 
 
 class Postings:

@@ -17,10 +17,9 @@ from bm25rag.kernels import backend
 from bm25rag.kernels.records import PostingsTarget, Run
 from bm25rag.segments import doc_blocks
 from bm25rag.segments.doc_blocks import DocBlockBuilder, DocBlocks, pointer_type
-from bm25rag.segments.postings import Postings
+from bm25rag.segments.postings import Postings, StripRows
 
 if TYPE_CHECKING:
-    from bm25rag.segments.strip_rows import StripRows
     from bm25rag.segments.text_fields import TextFields
 
 # Most codes that 16-bit arrays hold; tests set it small.

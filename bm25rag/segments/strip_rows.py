@@ -7,7 +7,7 @@ says what searches do with them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -15,29 +15,12 @@ from bm25rag.common.arrays import Int64, UInt8, UInt16, UInt32, Unsigned
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import strip_cells, strip_levels
 from bm25rag.segments.doc_blocks import DocBlocks, pointer_type
+from bm25rag.segments.postings import StripRows
 
 # From how many documents on a segment of vectors has rows; how many postings for each strip, on
 # average, a term with a row must have; and in how many of the strips a term must be to have a level
 # for each. Measured at 2 million vectors; see ``docs/sparse-vectors.md``.
 STRIPS_FROM, LEAST_IN_STRIP, DENSE = 1 << 18, 1 / 16, 0.25
-
-
-class StripRows(NamedTuple):
-    """The numbers of the terms with rows, ascending; the rows, and where each begins.
-
-    A row of ``cells`` bytes has a level for each strip, see ``strip_levels``. Others have pairs:
-    how many strips to go further on, at first from strip 0, and the level there, which is 0 only
-    if the next strip with the term is too far away.
-    """
-
-    terms: UInt32
-    levels: UInt8
-    offsets: Unsigned
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all."""
-        return sum(array.nbytes for array in self)
 
 
 class Placed(Protocol):

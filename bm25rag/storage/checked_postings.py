@@ -14,8 +14,7 @@ from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import PostingsArrays, StripBounds, strip_cells
 from bm25rag.segments.doc_blocks import DocBlocks
-from bm25rag.segments.postings import STRIP_ARRAYS, VECTORS, Postings
-from bm25rag.segments.strip_rows import RowMaker, StripRows
+from bm25rag.segments.postings import STRIP_ARRAYS, VECTORS, Postings, StripRows
 from bm25rag.storage.checked_columns import CheckedStringTable
 from bm25rag.storage.checksummed_file import ArraysFile, CheckedArray, file_blocks
 
@@ -377,6 +376,8 @@ class CheckedVectors(CheckedPostings):
             self._check_rows(self.bounds)
 
     def _check_rows(self, bounds: tuple[float, float]) -> None:
+        from bm25rag.segments.strip_rows import RowMaker  # few segments have rows
+
         terms, _, offsets = self._checked_rows()
         weights = None if self._is_wide else self.code_tf
         maker = RowMaker(weights, bounds, len(self.lengths), self.doc_blocks.size)
