@@ -25,7 +25,6 @@ from benchmarks.synthetic import Recipe, statistics
 from benchmarks.workers import Figure, Worker, start
 from bm25rag import BM25Index
 from bm25rag.evaluation.processes import FailedError
-from bm25rag.kernels import backend
 from support.environment import ROOT, collection
 from support.evaluation import some_report
 
