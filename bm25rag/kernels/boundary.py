@@ -10,8 +10,8 @@ is right by construction; this is the whole list:
   from a file ("What is checked" in ``docs/format.md``): documents ascend for each term within
   a block and are below ``block_size`` and the number of documents; codes are below the length
   of the table; places ascend and lie within the postings.
-- Where rows of strips begin, and the postings of their terms, is checked when it is read from a file,
-  and that pairs of a row ascend within the strips before a search adds it up. Levels may be
+- Where rows of strips begin, and the postings of their terms, is checked when it is read from a
+  file, and that pairs of a row ascend within the strips before a search adds it up. Levels may be
   anything: a strip of which they say too much is looked at, and none beyond the documents.
 - Texts are UTF-8, perhaps with surrogates, because ``str.encode`` made them. The words of a
   scan and the table of words are what ``scan`` and ``add_words`` left there.
