@@ -1,137 +1,146 @@
 """Searches of many sparse vectors by bounds of strips, beside the walk of all postings.
 
 ``python -m benchmarks.strips 1000000 8800000`` measures, and writes the table of
-``docs/sparse-vectors.md``. The vectors are those of ``topics``, with weights of 16 bits. Postings
-are made chunk by chunk, as an index would have them in one segment, because adding 8.8 million
-vectors takes a quarter of an hour; they take four bytes each, and twice that while they are made.
+``docs/sparse-vectors.md``. The vectors are those of ``topics``, with weights of 16 bits. Their
+postings are made block by block, because adding 8.8 million vectors takes a quarter of an hour, and
+put into an index of as many documents without text.
 
-Both searches run in one process, in turns, over the same arrays, on one thread; times are those of
-the processor, the best of three rounds for each question. The first passes over the questions make
-the bounds, as in a new process; what the very first one takes is in the table, too, and how many
-times as fast questions are that were never asked, once each, after others.
+Measured is ``index.vectors.search`` in new processes that open the folder where the index was
+saved, on one thread, in the processor's time, the least of three processes. Each question is asked
+once, so that all are new, then some three times more. What a file holds is checked when it is used
+first, of postings as of bounds, so the first questions take longer. In every second process all
+postings are walked; its figures come first. All find the same.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.report import put_into, table
-from benchmarks.topics import TERMS, Array, Topics
-from bm25rag.kernels import backend
-from bm25rag.kernels.records import SearchPlan, SegmentArrays, StripBounds, TermArrays
-from bm25rag.search import ranking
+from benchmarks.topics import TERMS, Topics
+from bm25rag import BM25Index
+from bm25rag.columns.column import build_column
+from bm25rag.kernels.records import Run
+from bm25rag.segments import postings
 from bm25rag.segments.doc_blocks import DOC_BLOCK
-from bm25rag.segments.postings import STRIP_COST, STRIPS_WORTH
+from bm25rag.segments.postings import Postings
+from bm25rag.segments.postings_builder import TermColumn
+from bm25rag.segments.vectors_builder import build_vectors
 
 # How many others are asked before new questions.
 _OTHERS = 300
-PAGE = Path(__file__).parents[1] / "docs" / "sparse-vectors.md"
+# Bounds never pay if a question must have so many postings.
+_NEVER = 1 << 40
+# Processes of each kind, and rounds of questions that are asked again.
+_TIMES = 3
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "sparse-vectors.md"
 
 
-class Postings:
-    """Postings of vectors, made chunk by chunk: a block of documents at a time."""
+def postings_of(topics: Topics) -> Postings:
+    """Return the postings of all vectors."""
+    from scipy import sparse
 
-    def __init__(self, topics: Topics) -> None:
-        from scipy import sparse
-
-        blocks, held, waiting = -(-topics.count // DOC_BLOCK), [], []
-        for chunk in topics.passages():
-            waiting.append(chunk)
-            if sum(one.shape[0] for one in waiting) == DOC_BLOCK:
-                held.append(_block(sparse.vstack(waiting)))
-                waiting = []
-        if waiting:
-            held.append(_block(sparse.vstack(waiting)))
-        counts = np.stack([sizes for sizes, _, _ in held])
-        ends = np.cumsum(counts.sum(0))
-        self.starts: Array = np.empty((TERMS, blocks + 1), np.int64)
-        self.starts[:, 0] = ends - counts.sum(0)
-        self.starts[:, 1:] = self.starts[:, :1] + np.cumsum(counts, 0).T
-        self.documents: Array = np.empty(ends[-1], np.uint16)
-        self.codes: Array = np.empty(ends[-1], np.uint16)
-        for block in range(blocks):
-            sizes, documents, codes = held[block]
-            held[block] = (sizes, np.empty(0, np.uint16), np.empty(0, np.uint16))
-            own = np.cumsum(sizes) - sizes
-            places = np.repeat(self.starts[:, block] - own, sizes) + np.arange(len(documents))
-            self.documents[places], self.codes[places] = documents, codes
-        # Every number of 16 bits is a code; those of no weight stand for the least one.
-        weights = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
-        least = float(np.float16(2.0**-24))
-        self.weights = np.where(weights > 0, np.minimum(weights, 4.0), least).astype(np.float32)
-        self.bounds = least, float(self.weights[self.codes].max())
+    runs: list[Run] = []
+    waiting: list[Any] = []
+    for chunk in topics.passages():
+        waiting.append(chunk)
+        first = len(runs) * DOC_BLOCK
+        count = sum(one.shape[0] for one in waiting)
+        if count == min(DOC_BLOCK, topics.count - first):
+            runs.append(_run(sparse.vstack(waiting), first))
+            waiting = []
+    terms = TermColumn(build_column(str(number).encode() for number in range(TERMS)))
+    return build_vectors(terms, runs, topics.count)
 
 
-def _block(vectors: Any) -> tuple[Array, Array, Array]:
-    """Return how many postings each term has, their documents, and their weights as codes."""
+def _run(vectors: Any, first: int) -> Run:
     columns = vectors.tocsc()
     columns.sort_indices()
     weights = np.maximum(columns.data.astype(np.float16), np.float16(2.0**-24))
-    return np.diff(columns.indptr), columns.indices.astype(np.uint16), weights.view(np.uint16)
+    sizes = np.diff(columns.indptr).astype(np.uint32)
+    used = np.flatnonzero(sizes).astype(np.uint32)
+    bits = weights.astype(np.float32).view(np.uint32)
+    return Run(used, sizes[used], columns.indices.astype(np.uint16), bits, first)
 
 
 def measure(count: int, correlated: bool, k: int, number: int = 100) -> list[str]:
     """Return a row of the table."""
     topics = Topics(count, correlated)
-    postings = Postings(topics)
-    arrays = postings.documents, postings.codes, postings.weights, count, DOC_BLOCK, postings.bounds
-    size = len(postings.documents)
-    strips, later = (
-        StripBounds(count, DOC_BLOCK, size, STRIP_COST, STRIPS_WORTH) for _ in range(2)
-    )
-    hot = backend.current()
-    settings = ranking.WINDOW, ranking.HEAVY, ranking.SPARSE, ranking.COARSE
-    plan = SearchPlan(k, None, *settings, ranking.FILTERED_FIRST)
-    questions = [(list(map(int, q)), list(q.values())) for q in topics.questions(number + _OTHERS)]
-    asked, others = range(number), range(number, number + _OTHERS)
-
-    def searched(bounds: StripBounds | None) -> Callable[[int], Any]:
-        segment = SegmentArrays(*arrays, bounds)
-        terms = TermArrays(postings.starts, np.ones(TERMS, np.float32), np.float32(0))
-        return lambda row: hot.search_one(segment, terms, *questions[row], -np.inf, plan)
-
-    walk, pruned = searched(None), searched(strips)
-    first, found = times(pruned, asked)
-    known = -1
-    while known < len(strips.rows):  # a question makes some rows
-        known = len(strips.rows)
-        found += times(pruned, asked)[1]
-    if found != times(walk, asked)[1] * (len(found) // number):
+    with tempfile.TemporaryDirectory(dir=ROOT / "benchmarks") as folder:
+        bytes_of_rows = _save(topics, Path(folder) / "index")
+        questions = topics.questions(number + _OTHERS)
+        (Path(folder) / "questions.json").write_text(json.dumps(questions))
+        runs = [[_run_process(folder, k, number, walk) for walk in (1, 0)] for _ in range(_TIMES)]
+    if any(found != runs[0][0][1] for pair in runs for _, found in pair):
         raise AssertionError("the strips found something else")
-    rounds = [(times(walk, asked)[0], times(pruned, asked)[0]) for _ in range(3)]
-    walked, took = np.min(rounds, axis=0) * 1000
-    new = searched(later)
-    times(new, others)
-    once = [times(search, asked)[0].sum() for search in (searched(None), new)]
-    rows = len(strips.rows)
-    mebibytes = rows * strips.cells / (1 << 20)
+    each = np.min([[took for took, _ in pair] for pair in runs], axis=0) * 1000
+    asked, again = each[:, :-number], each[:, -number:].mean(1)
+    first, hundred, new = asked[:, 0], asked[:, :number].mean(1), asked[:, -number:].mean(1)
     return [
         f"{count:,}" + ("" if correlated else ", without topics"),
         str(k),
-        f"{walked.mean():.2f} ms",
-        f"{took.mean():.2f} ms",
-        f"{walked.sum() / took.sum():.1f}",
-        f"{once[0] / once[1]:.1f}",
-        f"{1000 * first[0]:.1f} ms",
-        f"{first.sum():.2f} s",
-        f"{mebibytes:.0f} MiB",
+        "{:.2f}, {:.2f} ms".format(*new),
+        f"{new[0] / new[1]:.1f}",
+        "{:.2f}, {:.2f} ms".format(*again),
+        f"{again[0] / again[1]:.1f}",
+        "{:.1f}, {:.1f} ms".format(*first),
+        "{:.1f}, {:.1f} ms".format(*hundred),
+        f"{bytes_of_rows / (1 << 20):.0f} MiB",
     ]
 
 
-def times(search: Callable[[int], Any], rows: Iterable[int]) -> tuple[Array, list[Any]]:
+def _save(topics: Topics, folder: Path) -> int:
+    """Save an index of the vectors; return how many bytes its bounds take."""
+    index = BM25Index()
+    index.add([[]] * topics.count)
+    (view,) = index._snapshot.views
+    view.segment.vectors = vectors = postings_of(topics)
+    index.save(folder)
+    return 0 if vectors.rows is None else vectors.rows.nbytes
+
+
+def _run_process(folder: str, k: int, number: int, walk: int) -> tuple[list[float], Any]:
+    """Return what ``ask`` prints in a process of its own."""
+    code = (
+        "import sys; from benchmarks.strips import ask; ask(sys.argv[1], *map(int, sys.argv[2:]))"
+    )
+    command = [sys.executable, "-c", code, folder, str(k), str(number), str(walk)]
+    done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
+    took, found = json.loads(done.stdout)
+    return took, found
+
+
+def ask(folder: str, k: int, number: int, walk: int) -> None:
+    """Print the times of all questions, then of the first ones again, and what these found."""
+    questions = json.loads((Path(folder) / "questions.json").read_text())
+    if walk:
+        postings.STRIPS_WORTH = _NEVER
+    index = BM25Index.open(Path(folder) / "index")
+    took, _ = times(index, questions, k)
+    rounds = [times(index, questions[:number], k) for _ in range(_TIMES)]
+    again = np.min([each for each, _ in rounds], axis=0)
+    print(json.dumps([[*took, *again.tolist()], rounds[0][1]]))
+
+
+def times(index: BM25Index, questions: list[dict[str, float]], k: int) -> tuple[list[float], Any]:
     """Return the processor's time of each question, and what was found."""
     each, found = [], []
-    for row in rows:
+    for question in questions:
         start = time.thread_time()
-        found.append(search(row))
+        hits = index.vectors.search(question, k)
         each.append(time.thread_time() - start)
-    return np.array(each), found
+        found.append([[hit.id, hit.score.hex()] for hit in hits])
+    return each, found
 
 
 def main() -> None:
@@ -141,7 +150,7 @@ def main() -> None:
     parser.add_argument("--without-topics", action="store_true", help="the worst case as well")
     parser.add_argument("--print", action="store_true", help="print, not write")
     given = parser.parse_args()
-    heads = ["vectors", "k", "walk", "strips", "times as fast", "new ones"]
+    heads = ["vectors", "k", "new questions", "times as fast", "asked again", "times as fast"]
     heads += ["the first", "the first 100", "bounds"]
     lines = []
     for count in given.counts:

@@ -55,6 +55,7 @@ LAZY_MODULES = (
     "bm25rag.search.shaping",
     "bm25rag.segments.matching",
     "bm25rag.segments.similar_terms",
+    "bm25rag.segments.strip_rows",
     "bm25rag.segments.text_fields",
     "bm25rag.segments.vectors_builder",
     "bm25rag.sharded.building",

@@ -10,7 +10,9 @@ is right by construction; this is the whole list:
   from a file ("What is checked" in ``docs/format.md``): documents ascend for each term within
   a block and are below ``block_size`` and the number of documents; codes are below the length
   of the table; places ascend and lie within the postings.
-- Rows of strips are what a backend wrote there, of postings that had been checked.
+- Where rows of strips begin, and the postings of their terms, is checked when it is read from a
+  file, and that pairs of a row ascend within the strips before a search adds it up. Levels may be
+  anything: a strip of which they say too much is looked at, and none beyond the documents.
 - Texts are UTF-8, perhaps with surrogates, because ``str.encode`` made them. The words of a
   scan and the table of words are what ``scan`` and ``add_words`` left there.
 - ``pack`` gets pieces as ``find_pieces`` left them.
@@ -599,6 +601,44 @@ class Backend(ABC):
         require(len(target.targets) in (0, len(target.cursors)), "a term has no target")
         self._fill(run, codes, target)
 
+    def strip_row(
+        self,
+        documents: UInt16,
+        codes: UInt16,
+        starts: Int64,
+        levels: UInt8,
+        in_block: int,
+        most: int,
+    ) -> UInt8:
+        """Return what the postings of a term reach in strips of 32 documents.
+
+        Parameters
+        ----------
+        documents, codes
+            All postings, as in ``SegmentArrays``.
+        starts
+            Where those of the term begin in each of s blocks, and where they end, int64 (s + 1,).
+        levels
+            The level of each code, uint8.
+        in_block
+            How many strips a block has; all documents are in these.
+        most
+            In how many strips a term is whose row has pairs.
+
+        Returns
+        -------
+        row
+            The largest level of each strip, 0 where the term is not, uint8 (s * in_block,); or
+            pairs, see ``StripBounds``. A gap of more than 255 is divided, with levels of 0.
+        """
+        check_array("documents", documents, np.uint16)
+        check_array("codes", codes, np.uint16)
+        check_array("starts", starts, np.int64)
+        check_array("levels", levels, np.uint8)
+        check_rising("starts", starts, len(documents))
+        require(len(documents) == len(codes), "documents and codes differ in length")
+        return self._strip_row(documents, codes, starts, levels, in_block, most)
+
     def _find_words(
         self, table: FoldArrays, text: str, least: int, question: bool, folded: bool
     ) -> list[str] | int | None:
@@ -681,6 +721,17 @@ class Backend(ABC):
 
     @abstractmethod
     def _fill(self, run: Run, codes: Unsigned, target: PostingsTarget) -> None: ...
+
+    @abstractmethod
+    def _strip_row(
+        self,
+        documents: UInt16,
+        codes: UInt16,
+        starts: Int64,
+        levels: UInt8,
+        in_block: int,
+        most: int,
+    ) -> UInt8: ...
 
 
 def _check_texts(data: UInt8, offsets: Int64) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from bm25rag.common.pages import empty_apart
 from bm25rag.kernels.lookup import crc_table
 from bm25rag.kernels.memory import empty, view
+from bm25rag.kernels.records import STRIP
 
 Numbers = cython.fused_type(cython.ushort, cython.uint)
 Small = cython.fused_type(cython.uchar, cython.uint)
@@ -15,6 +16,10 @@ Codes = cython.fused_type(cython.ushort, cython.uint)
 
 _ALL = cython.declare(cython.uint, 0xFFFFFFFF)
 _STOPPED = cython.declare(cython.uint, 0xFFFFFFFF)
+# A strip has so many documents: a power of two.
+_SHIFT = cython.declare(cython.Py_ssize_t, STRIP.bit_length() - 1)
+# The largest gap of a pair of a row.
+_GAP = cython.declare(cython.Py_ssize_t, 255)
 
 
 def checksums(data, offsets):
@@ -390,6 +395,98 @@ def _fill_blocks(
                 high[place] = block
                 place += 1
         start += sizes[i]
+
+
+def strip_row(
+    documents, codes, starts, levels, in_block: cython.Py_ssize_t, most: cython.Py_ssize_t
+):
+    """Return a term's row of levels; see ``Backend.strip_row``."""
+    of_documents: cython.const[cython.ushort][::1] = view(documents)
+    of_codes: cython.const[cython.ushort][::1] = view(codes)
+    places: cython.const[cython.longlong][::1] = view(starts)
+    of_levels: cython.const[cython.uchar][::1] = view(levels)
+    cells: cython.Py_ssize_t = (places.shape[0] - 1) * in_block
+    # A gap is divided at most once for each 255 strips.
+    room = max(0, min(most, places[places.shape[0] - 1] - places[0])) + cells // _GAP + 1
+    found = np.empty(2 * room, np.uint8)
+    row: cython.uchar[::1] = view(found)
+    size: cython.Py_ssize_t
+    with cython.nogil:
+        size = _fill_pairs(of_documents, of_codes, places, of_levels, in_block, most, row)
+    if size >= 0:
+        return found[:size].copy()
+    found = np.zeros(cells, np.uint8)
+    row = view(found)
+    with cython.nogil:
+        _fill_row(of_documents, of_codes, places, of_levels, in_block, row)
+    return found
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _fill_pairs(
+    documents: cython.const[cython.ushort][::1],
+    codes: cython.const[cython.ushort][::1],
+    starts: cython.const[cython.longlong][::1],
+    levels: cython.const[cython.uchar][::1],
+    in_block: cython.Py_ssize_t,
+    most: cython.Py_ssize_t,
+    pairs: cython.uchar[::1],
+) -> cython.Py_ssize_t:
+    """Write a row of pairs; return of how many bytes, -1 if the term is in more than ``most``."""
+    size: cython.Py_ssize_t = 0
+    known: cython.Py_ssize_t = 0
+    current: cython.Py_ssize_t = -1
+    last: cython.Py_ssize_t = 0
+    block: cython.Py_ssize_t
+    posting: cython.Py_ssize_t
+    strip: cython.Py_ssize_t
+    level: cython.uchar
+    for block in range(starts.shape[0] - 1):
+        for posting in range(starts[block], starts[block + 1]):
+            strip = block * in_block + (documents[posting] >> _SHIFT)
+            level = levels[codes[posting]]
+            if strip == current:
+                pairs[size - 1] = level if level > pairs[size - 1] else pairs[size - 1]
+                continue
+            current = strip
+            known += 1
+            if known > most:
+                return -1
+            while strip - last > _GAP:
+                pairs[size] = _GAP
+                pairs[size + 1] = 0
+                size += 2
+                last += _GAP
+            pairs[size] = cython.cast(cython.uchar, strip - last)
+            pairs[size + 1] = level
+            size += 2
+            last = strip
+    return size
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _fill_row(
+    documents: cython.const[cython.ushort][::1],
+    codes: cython.const[cython.ushort][::1],
+    starts: cython.const[cython.longlong][::1],
+    levels: cython.const[cython.uchar][::1],
+    in_block: cython.Py_ssize_t,
+    row: cython.uchar[::1],
+) -> cython.void:
+    """Write the largest level of each strip, where zeros are."""
+    block: cython.Py_ssize_t
+    posting: cython.Py_ssize_t
+    strip: cython.Py_ssize_t
+    level: cython.uchar
+    for block in range(starts.shape[0] - 1):
+        for posting in range(starts[block], starts[block + 1]):
+            strip = block * in_block + (documents[posting] >> _SHIFT)
+            level = levels[codes[posting]]
+            row[strip] = level if level > row[strip] else row[strip]
 
 
 def _none16():

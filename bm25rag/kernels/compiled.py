@@ -201,6 +201,20 @@ class CompiledBackend(Backend):
 
         building.fill(run, codes, target)
 
+    def _strip_row(
+        self,
+        documents: UInt16,
+        codes: UInt16,
+        starts: Int64,
+        levels: UInt8,
+        in_block: int,
+        most: int,
+    ) -> UInt8:
+        from bm25rag.kernels.compiled_writing import building
+
+        row: UInt8 = building.strip_row(documents, codes, starts, levels, in_block, most)
+        return row
+
 
 def _prepare_strings(arrays: StringArrays) -> Any:
     if arrays.prepared is None:

@@ -26,6 +26,7 @@ from bm25rag.common.gil import releasing_gil
 from bm25rag.kernels.boundary import Backend
 from bm25rag.kernels.checks import check_terms
 from bm25rag.kernels.records import (
+    STRIP,
     Matches,
     PostingsTarget,
     Queries,
@@ -37,6 +38,9 @@ from bm25rag.kernels.records import (
     TermNumbers,
 )
 from bm25rag.kernels.scanner_interface import STOPPED
+
+# The largest gap of a pair of a row.
+_GAP = 255
 
 
 class NumpyBackend(Backend):
@@ -179,6 +183,33 @@ class NumpyBackend(Backend):
             counted = shifts < 0
             np.add.at(target.cells, (-1 - shifts[counted], blocks[counted]), 1)
             target.high[(targets - shifts)[~counted]] = blocks[~counted]
+
+    def _strip_row(
+        self,
+        documents: UInt16,
+        codes: UInt16,
+        starts: Int64,
+        levels: UInt8,
+        in_block: int,
+        most: int,
+    ) -> UInt8:
+        some = slice(starts[0], starts[-1])
+        cells = (len(starts) - 1) * in_block
+        origins = np.repeat(np.arange(0, cells, in_block), as_index(np.diff(starts)))
+        all_strips = origins + documents[some] // STRIP
+        begins = np.flatnonzero(np.diff(all_strips, prepend=-1))
+        strips, largest = all_strips[begins], np.maximum.reduceat(levels[codes[some]], begins)
+        if len(strips) > most:
+            row = np.zeros(cells, np.uint8)
+            row[strips] = largest
+            return row
+        gaps = np.diff(strips, prepend=0)
+        divided = np.maximum(gaps - 1, 0) // _GAP
+        ends = np.cumsum(divided + 1) - 1
+        pairs = np.zeros((len(gaps) + int(divided.sum()), 2), np.uint8)
+        pairs[:, 0] = _GAP
+        pairs[ends, 0], pairs[ends, 1] = gaps - _GAP * divided, largest
+        return pairs.reshape(-1)
 
 
 def sum_parts(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,10 +23,6 @@ from bm25rag.kernels.checks import check_array, check_rising, least_and_most, re
 
 # How many documents a strip has.
 STRIP = 32
-# A term has bounds of strips if it has a posting for so many strips, on average; all of them
-# together take at most so many bytes for each posting of the segment.
-_ROW = 16
-_POSTING_BYTES = 1
 
 
 class SegmentArrays:
@@ -93,11 +89,35 @@ class SegmentArrays:
         self.prepared: Any = None
 
 
+def strip_cells(size: int, block_size: int) -> tuple[int, int]:
+    """Return how many strips a block of documents has, and all blocks of so many documents.
+
+    They are in whole chunks of 64, which are looked at together.
+    """
+    in_block = -(-block_size // (64 * STRIP)) * 64
+    return in_block, -(-size // block_size) * in_block
+
+
+def shares(weights: Float32, highest: float) -> UInt16:
+    """Return each weight as a share of the largest in 16 bits, rounded down."""
+    positive: Float64 = np.maximum(weights, 0).astype(np.float64)
+    return (positive * (65535.0 / highest)).astype(np.uint16)
+
+
+def strip_levels(weights: Float32, highest: float) -> UInt8:
+    """Return each weight as a level of a row: a share of the largest in 8 bits, rounded up.
+
+    No share is less than that of 16 bits was before it was rounded down. A weight is less than
+    (share + 1) / 65535 of the largest, and what is returned is at least 253 times that: if
+    ``share`` is less than 254, that is less than 1, and else 254 / 65536 of ``share``, which is
+    rounded up here, is as much already.
+    """
+    levels: UInt32 = (shares(weights, highest).astype(np.uint32) * np.uint32(254)) >> np.uint32(16)
+    return (levels + np.uint32(1)).astype(np.uint8)
+
+
 class StripBounds:
     """Rows of levels: what the postings of frequent terms reach in strips of 32 documents.
-
-    A term has a row from the time on when the kernels make it of the first postings on that are
-    its own. Rows stand for all searches of the same postings.
 
     Parameters
     ----------
@@ -105,32 +125,52 @@ class StripBounds:
         As in ``SegmentArrays``.
     postings
         How many postings there are.
+    starts
+        Where the postings of the terms with rows begin, ascending, (R,), int64.
+    levels
+        Their rows, uint8: of ``cells`` bytes the largest level of each strip, see
+        ``strip_levels``; others have pairs for strips where the term is, how many strips further
+        on than the last, and the level. Gaps of a row are less than ``cells`` together, and none
+        but the first is 0.
+    offsets
+        Where each row begins in it, ascending, and where the last ends, (R + 1,), int64.
     cost
         How many postings are walked in the time in which a strip is looked at.
     worth
         For how many postings of a query, for each match wanted, bounds pay.
+    check
+        Is given where a row begins and ends in ``levels``, and whether its pairs, if it has any,
+        are right; raises an error if it is damaged. ``None``: none can be. Levels that are not
+        those of the postings hide documents, and do no other harm.
     """
 
     __slots__ = (
-        *("block_size", "cells", "cost", "free", "in_block", "least", "levels", "postings"),
-        *("rows", "size", "worth"),
+        *("block_size", "cells", "check", "cost", "in_block", "levels", "offsets", "postings"),
+        *("size", "starts", "worth"),
     )
 
-    def __init__(self, size: int, block_size: int, postings: int, cost: int, worth: int) -> None:
+    def __init__(
+        self,
+        size: int,
+        block_size: int,
+        postings: int,
+        starts: Int64,
+        levels: UInt8,
+        offsets: Int64,
+        cost: int,
+        worth: int,
+        check: Callable[[int, int, bool], object] | None = None,
+    ) -> None:
         require(size >= 1 and 1 <= block_size <= 1 << 16, "wrong numbers of documents")
+        check_array("starts", starts, np.int64)
+        check_array("levels", levels, np.uint8)
         self.size, self.block_size, self.postings = size, block_size, postings
-        self.cost, self.worth = cost, worth
-        # Strips of a block, and of all, in whole chunks of 64, which are looked at together.
-        self.in_block: int = -(-block_size // (64 * STRIP)) * 64
-        self.cells: int = -(-size // block_size) * self.in_block
-        # A term with fewer postings than that has no row.
-        self.least: int = max(1, self.cells // _ROW)
-        rows = max(1, min(postings // self.least, postings * _POSTING_BYTES // self.cells))
-        # Memory is used when it is first written to.
-        self.levels: UInt8 = np.zeros(rows * self.cells, np.uint8)
-        # The row of a term, by where its postings begin; and those that are not taken yet.
-        self.rows: dict[int, int] = {}
-        self.free: Iterator[int] = iter(range(rows))
+        self.in_block, self.cells = strip_cells(size, block_size)
+        check_array("offsets", offsets, np.int64)
+        check_rising("offsets", offsets, len(levels))
+        require(len(offsets) == len(starts) + 1, "starts and offsets differ in rows")
+        self.starts, self.levels, self.offsets = starts, levels, offsets
+        self.cost, self.worth, self.check = cost, worth, check
 
 
 class TermArrays:

@@ -2,12 +2,13 @@
 cdef class Scratch
 
 cdef class Strips:
-    cdef dict rows
-    cdef object free
-    cdef unsigned char[::1] levels
+    cdef const long long[::1] starts
+    cdef const unsigned char[::1] levels
+    cdef const long long[::1] offsets
+    cdef const unsigned char[::1] of_codes
+    cdef object check
     cdef Py_ssize_t in_block
     cdef Py_ssize_t cells
-    cdef Py_ssize_t least
     cdef Py_ssize_t cost
     cdef Py_ssize_t worth
 

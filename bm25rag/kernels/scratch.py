@@ -9,6 +9,7 @@ import cython
 import numpy as np
 
 from bm25rag.kernels.memory import empty, view, zeros
+from bm25rag.kernels.records import shares, strip_levels
 from bm25rag.kernels.selecting import WORK
 
 if not cython.compiled:
@@ -23,8 +24,6 @@ if not cython.compiled:
 
 
 _INFINITY = cython.declare(cython.double, float("inf"))
-# In coarse sums, the largest f has so many levels.
-_LEVELS = 65535.0
 # The histogram of sums.
 _BINS = cython.declare(cython.Py_ssize_t, 512)
 # Room for queries of so many terms is made at once. Memory to work in is kept for so many
@@ -32,7 +31,7 @@ _BINS = cython.declare(cython.Py_ssize_t, 512)
 _USUAL = 64
 _KEPT = 4
 _MUCH = 1 << 14
-# A term that nobody has asked for has no row of bounds yet.
+# Whether a term that nobody has asked for has a row of bounds is not known yet.
 _UNKNOWN = -2
 _NO_MASK = empty(0, np.uint8)
 _NO_NUMBERS = empty(0, np.uint32)
@@ -41,7 +40,10 @@ _NO_NUMBERS = empty(0, np.uint32)
 @cython.final
 @cython.cclass
 class Strips:
-    """``StripBounds``; a row has ``cells``, of which a block has ``in_block``."""
+    """``StripBounds``; a row has ``cells``, of which a block has ``in_block``.
+
+    ``of_codes`` has the level of every code.
+    """
 
 
 @cython.final
@@ -60,7 +62,7 @@ class Segment:
 class Terms:
     """Where the postings of terms begin in each block, and their idf.
 
-    ``rows`` has the row of bounds of each, if the segment has strips; see ``strips.learn``.
+    ``rows`` has the row of bounds of each, if the segment has strips; see ``strips.find_rows``.
     """
 
 
@@ -128,22 +130,24 @@ def prepare_segment(segment):
     prepared.blocks = segment.blocks
     prepared.strips = None
     if segment.strips is not None and prepared.levels.shape[0]:
-        prepared.strips = _prepare_strips(segment.strips)
+        prepared.strips = _prepare_strips(segment)
     prepared.spare = None
     prepared.spares = 0
     return prepared
 
 
 @cython.cfunc
-def _prepare_strips(bounds) -> Strips:
+def _prepare_strips(segment) -> Strips:
     """Return ``StripBounds`` as the kernels take them."""
+    bounds = segment.strips
     prepared: Strips = Strips()
-    prepared.rows = bounds.rows
-    prepared.free = bounds.free
+    prepared.starts = view(bounds.starts)
     prepared.levels = view(bounds.levels)
+    prepared.offsets = view(bounds.offsets)
+    prepared.of_codes = view(strip_levels(segment.weights, segment.highest))
+    prepared.check = bounds.check
     prepared.in_block = bounds.in_block
     prepared.cells = bounds.cells
-    prepared.least = bounds.least
     prepared.cost = bounds.cost
     prepared.worth = bounds.worth
     return prepared
@@ -151,11 +155,10 @@ def _prepare_strips(bounds) -> Strips:
 
 @cython.cfunc
 def _levels(segment):
-    """Return f of every code as a share of the largest, rounded down; none if codes are wide."""
+    """Return f of every code as a share of the largest; none if codes are wide."""
     if segment.codes.itemsize > 2 or not 0 < segment.highest < _INFINITY:
         return np.empty(0, np.uint16)
-    weights = np.maximum(segment.weights, 0).astype(np.float64)
-    return (weights * (_LEVELS / segment.highest)).astype(np.uint16)
+    return shares(segment.weights, segment.highest)
 
 
 def prepare_terms(terms, segment: Segment):

@@ -10,7 +10,7 @@ from bm25rag.kernels.lookup cimport Postings, find_term
 from bm25rag.kernels.scratch cimport (
     Plan, Query, Scratch, Segment, Strips, Terms, borrow, give_back, prepare_plan
 )
-from bm25rag.kernels.strips cimport learn, rank_by_strips
+from bm25rag.kernels.strips cimport find_rows, rank_by_strips
 
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL

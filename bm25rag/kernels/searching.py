@@ -44,7 +44,7 @@ if not cython.compiled:
         give_back,
         prepare_plan,
     )
-    from bm25rag.kernels.strips import learn, rank_by_strips
+    from bm25rag.kernels.strips import find_rows, rank_by_strips
 
 _INFINITY = cython.declare(cython.double, float("inf"))
 # After several searches by strips in vain, at most so many queries go without.
@@ -304,7 +304,7 @@ def search(segment: Segment, terms: Terms, queries, floors, plan, matches):
     strips: Strips | None = segment.strips
     if strips is not None and not prepared.filtered_first:
         number = pointers.shape[0] - 1
-        learn(segment, terms, numbers, pointers[0], pointers[number], number * prepared.k)
+        find_rows(segment, terms, numbers, pointers[0], pointers[number], number * prepared.k)
     with cython.nogil:
         for number in range(pointers.shape[0] - 1):
             resolve(
@@ -343,7 +343,7 @@ def search_one(
         own_weights[i] = weights[i]
     strips: Strips | None = segment.strips
     if strips is not None and not prepared.filtered_first:
-        learn(segment, terms, scratch.terms, 0, length, prepared.k)
+        find_rows(segment, terms, scratch.terms, 0, length, prepared.k)
     with cython.nogil:
         resolve(segment, terms, scratch.terms, own_weights, 0, length, query, scratch)
         _answer(segment, strips, prepared, floor, query, ordered, scratch)

@@ -31,17 +31,18 @@ cdef extern from * nogil:
         const unsigned char *levels, unsigned short multiplier, unsigned short shift,
         short *bounds, Py_ssize_t count)
 
-cdef void _fill(
-    const unsigned short[::1] documents, const unsigned short[::1] codes,
-    const unsigned short[::1] levels, Py_ssize_t posting, Py_ssize_t stop, unsigned char[::1] row,
-    Py_ssize_t first) noexcept nogil
+cdef bint _ascends(Strips strips, Py_ssize_t row) noexcept nogil
+cdef int _row_at(const long long[::1] starts, long long start) noexcept nogil
 cdef void _add_row(
     const unsigned char[::1] row, Py_ssize_t first, Py_ssize_t following, unsigned int multiplier,
     unsigned int shift, short[::1] bounds, Py_ssize_t start, Py_ssize_t count) noexcept nogil
+cdef void _add_pairs(
+    const unsigned char[::1] pairs, Py_ssize_t first, Py_ssize_t last,
+    unsigned long long multiplier, short[::1] bounds) noexcept nogil
 cdef void _add_postings(
     const unsigned short[::1] documents, const unsigned short[::1] codes,
-    const unsigned short[::1] levels, Py_ssize_t posting, Py_ssize_t stop, unsigned int multiplier,
-    unsigned int shift, short[::1] bounds, Py_ssize_t first) noexcept nogil
+    const unsigned char[::1] levels, long long[:, ::1] starts, Py_ssize_t term,
+    unsigned long long multiplier, short[::1] bounds, Py_ssize_t in_block) noexcept nogil
 cdef unsigned long long _above(short[::1] bounds, Py_ssize_t first, short least) noexcept nogil
 cdef bint _are_few(short[::1] bounds, Py_ssize_t cells, short least,
                    Py_ssize_t most) noexcept nogil
@@ -50,7 +51,7 @@ cdef Py_ssize_t _walk(
     const unsigned short[::1] levels, short[::1] units, Query query, Scratch scratch,
     Py_ssize_t term, unsigned long long multiplier, double least,
     Py_ssize_t taken) noexcept nogil
-cdef learn(Segment segment, Terms terms, const long long[::1] numbers, Py_ssize_t first,
-           Py_ssize_t last, Py_ssize_t k)
+cdef find_rows(Segment segment, Terms terms, const long long[::1] numbers, Py_ssize_t first,
+               Py_ssize_t last, Py_ssize_t k)
 cdef bint rank_by_strips(Segment segment, Strips strips, Plan plan, Query query, Query ordered,
                          Scratch scratch) noexcept nogil

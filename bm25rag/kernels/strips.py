@@ -10,7 +10,9 @@ Units are those of ``coarse``, and of 16 bits, too. A part exceeds its units by 
 they are of a weight or of a level: so a sum exceeds its units by less than one for each term. The
 slack is two more, as there.
 
-Rows are made of the postings when a term is first asked for, and kept with these.
+Rows are made with the postings (``segments/strip_rows.py``); of terms without one, postings are
+walked. Of rows of a file, nothing is known but that they are those that were written: if they are
+not those of the postings, documents are not found, and nothing else happens.
 """
 
 from __future__ import annotations
@@ -28,13 +30,11 @@ if not cython.compiled:
 
 # All terms can add so many units, and one more each.
 _UNITS = cython.declare(cython.double, 31000.0)
-# The largest weight has at most one level more, beyond rounding; see ``_level``.
+# The largest weight has at most one level more, beyond rounding; see ``strip_levels``.
 _LEVELS = cython.declare(cython.double, 253.0)
 _ABOVE = cython.declare(cython.double, 1.0 + 1e-6)
-# Rows are made, in a call, of so many times fewer postings than all its terms have.
-_LEARNED = cython.declare(cython.Py_ssize_t, 8)
-# Bounds are added up for so many blocks at once, which the first-level cache holds.
-_GROUP = cython.declare(cython.Py_ssize_t, 8)
+# Rows are added up for so many strips at once, which the first-level cache holds.
+_GROUP = cython.declare(cython.Py_ssize_t, 1 << 14)
 # Where a term's postings of a strip begin is guessed, as if they were evenly spread, and looked for
 # among so many before and after that at first. They are fetched for so many strips before.
 _NEAR = cython.declare(cython.Py_ssize_t, 16)
@@ -52,7 +52,7 @@ _INFINITY = cython.declare(cython.double, float("inf"))
 
 
 @cython.cfunc
-def learn(
+def find_rows(
     segment: Segment,
     terms: Terms,
     numbers: cython.const[cython.longlong][::1],
@@ -62,15 +62,12 @@ def learn(
 ):
     """Have ``terms`` know the rows of those from ``first`` to before ``last``, if these pay.
 
-    Rows are made of some of the terms that have none, so that a search takes little longer.
+    A row of a file is checked before.
     """
     strips: Strips = segment.strips
-    rows: dict = strips.rows
     number: cython.longlong
-    start: cython.longlong
-    postings: cython.longlong
     total: cython.longlong = 0
-    new: cython.longlong = 0
+    row: cython.int
     i: cython.Py_ssize_t
     for i in range(first, last):
         number = numbers[i]
@@ -82,66 +79,49 @@ def learn(
         number = numbers[i]
         if number < 0 or terms.rows[number] != _UNKNOWN:
             continue
-        start = terms.starts[number, 0]
-        postings = terms.starts[number, segment.blocks] - start
-        row = _NONE if postings < strips.least else rows.get(start)
-        if row is None:
-            if new * _LEARNED > total:
-                continue
-            new += postings
-            row = _new_row(segment, strips, terms, number, start)
+        row = _NONE
+        if terms.starts[number, 0] < terms.starts[number, segment.blocks]:
+            row = _row_at(strips.starts, terms.starts[number, 0])
+        if row >= 0 and strips.check is not None:
+            strips.check(strips.offsets[row], strips.offsets[row + 1], _ascends(strips, row))
         terms.rows[number] = row
-
-
-@cython.cfunc
-def _new_row(
-    segment: Segment,
-    strips: Strips,
-    terms: Terms,
-    number: cython.Py_ssize_t,
-    start: cython.longlong,
-):
-    """Make the row of a term; return it, or -1 if there is no room."""
-    row: cython.Py_ssize_t = next(strips.free, -1)
-    if not 0 <= row < strips.levels.shape[0] // strips.cells:
-        return _NONE
-    block: cython.Py_ssize_t
-    with cython.nogil:
-        for block in range(segment.blocks):
-            _fill(
-                segment.documents, segment.narrow, segment.levels,
-                terms.starts[number, block], terms.starts[number, block + 1],
-                strips.levels, row * strips.cells + block * strips.in_block,
-            )  # fmt: skip
-    # Of two threads that make one at the same time, both use that of the first.
-    return strips.rows.setdefault(start, row)
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _fill(
-    documents: cython.const[cython.ushort][::1],
-    codes: cython.const[cython.ushort][::1],
-    levels: cython.const[cython.ushort][::1],
-    posting: cython.Py_ssize_t,
-    stop: cython.Py_ssize_t,
-    row: cython.uchar[::1],
-    first: cython.Py_ssize_t,
-) -> cython.void:
-    """Write a term's levels in a block into its row, where zeros are, from ``first`` on."""
-    current: cython.Py_ssize_t = -1
-    strip: cython.Py_ssize_t
-    largest: cython.uint = 0
-    level: cython.uint
-    while posting < stop:
-        strip = documents[posting] >> SHIFT
-        level = _level(levels[codes[posting]])
-        largest = largest if strip == current else 0
-        largest = level if level > largest else largest
-        row[first + strip] = cython.cast(cython.uchar, largest)
-        current = strip
-        posting += 1
+def _ascends(strips: Strips, row: cython.Py_ssize_t) -> cython.bint:
+    """Whether a row's pairs, if it has any, ascend within the strips."""
+    first: cython.Py_ssize_t = strips.offsets[row]
+    last: cython.Py_ssize_t = strips.offsets[row + 1]
+    strip: cython.Py_ssize_t = strips.levels[first]
+    i: cython.Py_ssize_t
+    if last - first == strips.cells:
+        return True
+    for i in range(first + 2, last, 2):
+        if strips.levels[i] == 0:
+            return False
+        strip += strips.levels[i]
+    return strip < strips.cells
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _row_at(starts: cython.const[cython.longlong][::1], start: cython.longlong) -> cython.int:
+    """Return the row of the term whose postings begin there, or -1."""
+    first: cython.Py_ssize_t = 0
+    last: cython.Py_ssize_t = starts.shape[0]
+    middle: cython.Py_ssize_t
+    while first < last:
+        middle = (first + last) >> 1
+        if starts[middle] < start:
+            first = middle + 1
+        else:
+            last = middle
+    if first < starts.shape[0] and starts[first] == start:
+        return cython.cast(cython.int, first)
+    return _NONE
 
 
 @cython.cfunc
@@ -149,12 +129,7 @@ def _fill(
 @cython.nogil
 @cython.exceptval(check=False)
 def _level(level: cython.uint) -> cython.uint:
-    """Return a level of 8 bits for one of 16, which was rounded down: no share is less than it was.
-
-    A weight is less than (level + 1) / 65535 of the largest, and what is returned is at least
-    253 times that: if ``level`` is less than 254, that is less than 1, and else 254 / 65536 of
-    ``level``, which is rounded up here, is as much already.
-    """
+    """Return a level of 8 bits for one of 16; see ``strip_levels``."""
     return ((level * 254) >> 16) + 1
 
 
@@ -193,31 +168,51 @@ def _add_row(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
+def _add_pairs(
+    pairs: cython.const[cython.uchar][::1],
+    first: cython.Py_ssize_t,
+    last: cython.Py_ssize_t,
+    multiplier: cython.ulonglong,
+    bounds: cython.short[::1],
+) -> cython.void:
+    """Add a row of pairs to all bounds."""
+    place: cython.Py_ssize_t = 0
+    while first < last:
+        place += pairs[first]
+        bounds[place] += cython.cast(cython.short, (pairs[first + 1] * multiplier) >> 32)
+        first += 2
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
 def _add_postings(
     documents: cython.const[cython.ushort][::1],
     codes: cython.const[cython.ushort][::1],
-    levels: cython.const[cython.ushort][::1],
-    posting: cython.Py_ssize_t,
-    stop: cython.Py_ssize_t,
-    multiplier: cython.uint,
-    shift: cython.uint,
+    levels: cython.const[cython.uchar][::1],
+    starts: cython.longlong[:, ::1],
+    term: cython.Py_ssize_t,
+    multiplier: cython.ulonglong,
     bounds: cython.short[::1],
-    first: cython.Py_ssize_t,
+    in_block: cython.Py_ssize_t,
 ) -> cython.void:
-    """Do the same for a term without a row: its postings in a block are walked."""
-    current: cython.Py_ssize_t = -1
+    """Do the same for a term without a row: its postings are walked."""
+    current: cython.Py_ssize_t
     strip: cython.Py_ssize_t
-    largest: cython.uint = 0
-    before: cython.uint
-    units: cython.uint
-    while posting < stop:
-        strip = documents[posting] >> SHIFT
-        units = (_level(levels[codes[posting]]) * multiplier) >> shift
-        before = largest if strip == current else 0
-        largest = units if units > before else before
-        bounds[first + strip] += cython.cast(cython.short, largest - before)
-        current = strip
-        posting += 1
+    posting: cython.Py_ssize_t
+    block: cython.Py_ssize_t
+    largest: cython.short = 0
+    before: cython.short
+    units: cython.short
+    for block in range(starts.shape[1] - 1):
+        current = -1
+        for posting in range(starts[term, block], starts[term, block + 1]):
+            strip = documents[posting] >> SHIFT
+            units = cython.cast(cython.short, (levels[codes[posting]] * multiplier) >> 32)
+            before = largest if strip == current else 0
+            largest = units if units > before else before
+            bounds[block * in_block + strip] += largest - before
+            current = strip
 
 
 @cython.cfunc
@@ -236,42 +231,39 @@ def _set_multiplier(scratch: Scratch, term: cython.Py_ssize_t, units: cython.dou
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _add_terms(
-    segment: Segment,
+def _add_rows(
     strips: Strips,
     ordered: Query,
     scratch: Scratch,
-    first: cython.Py_ssize_t,
-    last: cython.Py_ssize_t,
+    start: cython.Py_ssize_t,
+    count: cython.Py_ssize_t,
 ) -> cython.void:
-    """Add up what the terms of a query can add in the strips of some blocks."""
-    start: cython.Py_ssize_t = first * strips.in_block
-    count: cython.Py_ssize_t = (last - first) * strips.in_block
-    block: cython.Py_ssize_t
+    """Set the bounds of some strips to what terms with a level for each can add there."""
     term: cython.Py_ssize_t
-    row: cython.longlong
-    following: cython.longlong
+    known: cython.Py_ssize_t = -1
     i: cython.Py_ssize_t
     for i in range(start, start + count):
         scratch.bounds[i] = 0
-    for term in range(ordered.length):
-        row = ordered.rows[term]
-        if row >= 0:
-            following = max(ordered.rows[min(term + 1, ordered.length - 1)], 0)
-            _add_row(
-                strips.levels, row * strips.cells + start, following * strips.cells + start,
-                cython.cast(cython.uint, scratch.multipliers[term]),
-                cython.cast(cython.uint, scratch.shifts[term]), scratch.bounds, start, count,
-            )  # fmt: skip
+    for term in range(ordered.length + 1):
+        if term < ordered.length and not _is_whole(strips, ordered.rows[term]):
             continue
-        for block in range(first, last):
-            _add_postings(
-                segment.documents, segment.narrow, segment.levels,
-                ordered.starts[term, block], ordered.starts[term, block + 1],
-                cython.cast(cython.uint, scratch.multipliers[term]),
-                cython.cast(cython.uint, scratch.shifts[term]),
-                scratch.bounds, block * strips.in_block,
+        if known >= 0:  # the next one is fetched meanwhile
+            _add_row(
+                strips.levels, strips.offsets[ordered.rows[known]] + start,
+                strips.offsets[ordered.rows[term if term < ordered.length else known]] + start,
+                cython.cast(cython.uint, scratch.multipliers[known]),
+                cython.cast(cython.uint, scratch.shifts[known]), scratch.bounds, start, count,
             )  # fmt: skip
+        known = term
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _is_whole(strips: Strips, row: cython.longlong) -> cython.bint:
+    """Whether a row has a level for each strip."""
+    return row >= 0 and strips.offsets[row + 1] - strips.offsets[row] == strips.cells
 
 
 @cython.cfunc
@@ -280,17 +272,31 @@ def _add_terms(
 def _add_up(
     segment: Segment, strips: Strips, ordered: Query, scratch: Scratch, unit: cython.double
 ) -> cython.void:
-    """Do so for all blocks, some at a time."""
+    """Add up what the terms of a query can add in each strip."""
     share: cython.double = segment.highest / (_LEVELS * unit) * _ABOVE
-    first: cython.Py_ssize_t = 0
-    last: cython.Py_ssize_t
+    multiplier: cython.ulonglong
+    start: cython.Py_ssize_t = 0
     term: cython.Py_ssize_t
+    row: cython.longlong
     for term in range(ordered.length):
         _set_multiplier(scratch, term, ordered.idf[term] * ordered.counts[term] * share)
-    while first < segment.blocks:
-        last = min(first + _GROUP, segment.blocks)
-        _add_terms(segment, strips, ordered, scratch, first, last)
-        first = last
+    while start < strips.cells:
+        _add_rows(strips, ordered, scratch, start, min(_GROUP, strips.cells - start))
+        start += _GROUP
+    for term in range(ordered.length):
+        row = ordered.rows[term]
+        multiplier = scratch.multipliers[term]
+        multiplier <<= 32 - scratch.shifts[term]
+        if row < 0:
+            _add_postings(
+                segment.documents, segment.narrow, strips.of_codes, ordered.starts, term,
+                multiplier, scratch.bounds, strips.in_block,
+            )  # fmt: skip
+        elif not _is_whole(strips, row):
+            _add_pairs(
+                strips.levels, strips.offsets[row], strips.offsets[row + 1], multiplier,
+                scratch.bounds,
+            )  # fmt: skip
 
 
 # --- the strips of a block ---------------------------------------------------------------------
@@ -338,12 +344,20 @@ def _are_few(
 @cython.nogil
 @cython.exceptval(check=False)
 def _take(
-    strips: Strips, scratch: Scratch, block: cython.Py_ssize_t, least: cython.short
+    segment: Segment,
+    strips: Strips,
+    scratch: Scratch,
+    block: cython.Py_ssize_t,
+    least: cython.short,
 ) -> cython.Py_ssize_t:
     """List a block's strips that can exceed so many units, each but once; return how many.
 
-    ``spare_numbers`` takes their first documents, ``work`` what they can reach.
+    ``spare_numbers`` takes their first documents, ``work`` what they can reach. A row that is wrong
+    may also name strips behind the last document, where nothing is.
     """
+    documents: cython.Py_ssize_t = min(
+        segment.block_size, segment.size - block * segment.block_size
+    )
     taken: cython.Py_ssize_t = 0
     origin: cython.Py_ssize_t = block * strips.in_block
     first: cython.Py_ssize_t
@@ -356,7 +370,7 @@ def _take(
             scratch.spare_numbers[taken] = (place - origin) << SHIFT
             scratch.work[taken] = scratch.bounds[place]
             scratch.bounds[place] = 0
-            taken += 1
+            taken += scratch.spare_numbers[taken] < documents
             bits &= bits - 1
     return taken
 
@@ -530,7 +544,7 @@ def _look(
     for block in range(segment.blocks):
         least = (least_sum(scratch.floor, ordered.shift) - slack) / unit
         wanted = cython.cast(cython.short, min(max(bound, least), _MOST))
-        taken = _take(strips, scratch, block, wanted)
+        taken = _take(segment, strips, scratch, block, wanted)
         if taken == 0:
             continue
         enter_block(segment, ordered, scratch, block)

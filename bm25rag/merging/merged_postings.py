@@ -19,6 +19,7 @@ from bm25rag.segments import postings_builder
 from bm25rag.segments.doc_blocks import pointer_type, spans
 from bm25rag.segments.postings import LivingPostings, Postings
 from bm25rag.segments.postings_builder import Placed, place_postings
+from bm25rag.segments.strip_rows import offsets_of
 from bm25rag.segments.vectors_builder import Weights, own_codes, vector_arrays
 from bm25rag.segments.view import SegmentView
 
@@ -140,6 +141,7 @@ class MergedPostings:
             keys.append(part.terms.keys)
             starts.append(part.terms.column.offsets[1:].astype(np.int64) + len(data))
             data.append(part.terms.column.data)
+            self._keep_rows(part, len(keys) - len(part.terms))
             note(len(part.documents))
         pointers = pointer_type(len(documents))
         return {
@@ -155,6 +157,9 @@ class MergedPostings:
             "terms.data": data.chunks(),
             "terms.null": np.empty(0, np.bool_),
         }
+
+    def _keep_rows(self, part: Placed, first: int) -> None:
+        """Keep the rows of a range, whose first term has the number ``first``, if there are any."""
 
     def _code_arrays(self, codes: Spool) -> Arrays:
         arrays: Arrays = {"codes": codes.chunks(), "code_tf": self._tf}
@@ -202,6 +207,7 @@ class MergedVectors(MergedPostings):
         self._weights = Weights(bits[those] for bits, those in zip(each, used, strict=True))
         self.type = self._weights.type
         self._new_codes = list(map(self._weights.codes_of, each))
+        self._rows = self._weights.rows(self._offsets[-1])
 
     def postings(self) -> Postings:
         """Return all, merged in memory."""
@@ -212,8 +218,20 @@ class MergedVectors(MergedPostings):
         self, spools: Spools, room: int, threads: int, note: Callable[[int], object]
     ) -> Arrays:
         """Return the arrays of all by their names in a file, none if there are no postings."""
+        self._row_terms, self._levels = spools.new(np.uint32), spools.new(np.uint8)
+        self._row_sizes: list[int] = []
         arrays = super().arrays(spools, room, threads, note)
-        return vector_arrays(arrays, self._weights.bounds) if len(arrays["documents"]) else {}
+        if not len(arrays["documents"]):
+            return {}
+        rows = self._row_terms.chunks(), self._levels.chunks(), offsets_of(self._row_sizes)
+        return vector_arrays(arrays, self._weights.bounds, rows if self._row_sizes else None)
+
+    def _keep_rows(self, part: Placed, first: int) -> None:
+        terms = self._rows.frequent(part.indptr)
+        self._row_terms.append(terms + np.uint32(first))
+        for row in self._rows.each(part, terms):
+            self._levels.append(row)
+            self._row_sizes.append(len(row))
 
     def _code_arrays(self, codes: Spool) -> Arrays:
         if self._weights.distinct is not None:

@@ -10,12 +10,12 @@ within blocks of 65,536, and ``doc_blocks`` says where the postings of each begi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
 from bm25rag.columns.string_table import StringTable
-from bm25rag.common.arrays import Bool, Float64, Int64, UInt16, UInt32, Unsigned, as_index
+from bm25rag.common.arrays import Bool, Float64, Int64, UInt8, UInt16, UInt32, Unsigned, as_index
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels.records import FileBlocks, PostingsArrays, Run, StripBounds
 from bm25rag.segments.doc_blocks import DocBlocks, spans
@@ -27,14 +27,33 @@ if TYPE_CHECKING:
 # Keeps some of the postings of consecutive terms, which are as ``Postings.between`` returns them.
 Keep: TypeAlias = Callable[[Int64, UInt32, Unsigned], tuple[Int64, UInt32, Unsigned]]
 
-# From how many documents on a segment of vectors has bounds of strips; how many postings are walked
-# in the time in which a strip is looked at; and from how many postings of a question on, for each
-# match wanted, bounds pay. Measured at 1 to 8.8 million vectors: with 10,000 a search takes a tenth
-# to a fifth longer, with 100,000 half of the time.
-STRIPS_FROM, STRIP_COST, STRIPS_WORTH = 1 << 18, 400, 32_000
+# How many postings are walked in the time in which a strip is looked at; and from how many postings
+# of a question on, for each match wanted, bounds pay. Measured at 1 to 8.8 million vectors: with
+# 10,000 a search takes a tenth to a fifth longer, with 100,000 half of the time.
+STRIP_COST, STRIPS_WORTH = 400, 32_000
 
 # What the names of arrays of vectors begin with in a file.
 VECTORS = "vectors."
+# Those of ``StripRows`` there.
+STRIP_ARRAYS = tuple(f"{VECTORS}strips.{name}" for name in ("terms", "levels", "offsets"))
+
+
+class StripRows(NamedTuple):
+    """The numbers of the terms with rows, ascending; the rows, and where each begins.
+
+    A row of ``cells`` bytes has a level for each strip, see ``strip_levels``. Others have pairs:
+    how many strips to go further on, at first from strip 0, and the level there, which is 0 only
+    if the next strip with the term is too far away.
+    """
+
+    terms: UInt32
+    levels: UInt8
+    offsets: Unsigned
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all."""
+        return sum(array.nbytes for array in self)
 
 
 class Postings:
@@ -60,6 +79,8 @@ class Postings:
         The least and the largest weight, if codes stand for weights; see ``vectors_builder``.
     text_fields
         What numbers in place of tf and |d| stand for, if texts have fields.
+    rows
+        Bounds of the weights of vectors; ``None`` of texts, and where walking takes no time.
     """
 
     terms: StringTable
@@ -72,6 +93,7 @@ class Postings:
     lengths: UInt32
     bounds: tuple[float, float] | None
     text_fields: TextFields | None
+    rows: StripRows | None
 
     def __init__(
         self,
@@ -85,16 +107,18 @@ class Postings:
         lengths: UInt32,
         bounds: tuple[float, float] | None = None,
         text_fields: TextFields | None = None,
+        rows: StripRows | None = None,
     ) -> None:
         self.terms, self.indptr = terms, indptr
         self.documents, self.doc_blocks, self.codes = documents, doc_blocks, codes
         self.code_tf, self.code_length, self.lengths = code_tf, code_length, lengths
         self.bounds, self.text_fields, self._places = bounds, text_fields, indptr.data
+        self.rows = rows
 
     def __reduce__(self) -> tuple[type[Postings], tuple[object, ...]]:
         self.check_all()
         arrays = (self.codes, self.code_tf, self.code_length, self.lengths)
-        rest = (*arrays, self.bounds, self.text_fields)
+        rest = (*arrays, self.bounds, self.text_fields, self.rows)
         return Postings, (self.terms, self.indptr, self.documents, self.doc_blocks, *rest)
 
     @lazy_property
@@ -124,15 +148,17 @@ class Postings:
 
     @lazy_property
     def strips(self) -> StripBounds | None:
-        """Bounds of the weights of vectors; ``None`` of texts, and where walking takes no time."""
-        size = len(self.lengths)
-        if self.bounds is None or self.bounds[0] <= 0 or size < STRIPS_FROM:
+        """The rows as a search takes them."""
+        return self._strips(None)
+
+    def _strips(self, check: Callable[[int, int, bool], object] | None) -> StripBounds | None:
+        if self.rows is None:
             return None
-        block_size, postings = self.doc_blocks.size, len(self.documents)
-        try:
-            return StripBounds(size, block_size, postings, STRIP_COST, STRIPS_WORTH)
-        except MemoryError:  # where memory that is not used counts, too
-            return None
+        terms, levels, offsets = self.rows
+        starts = self.indptr[terms].astype(np.int64)
+        rows = starts, levels, offsets.astype(np.int64)
+        sizes = len(self.lengths), self.doc_blocks.size, len(self.documents)
+        return StripBounds(*sizes, *rows, STRIP_COST, STRIPS_WORTH, check)
 
     def find(self, term: bytes) -> Int64:
         """Return where the postings of a term begin in each of s blocks, and where they end.
@@ -270,6 +296,7 @@ class Postings:
         arrays = (self.indptr, self.documents, self.codes, self.code_tf, self.code_length)
         terms = self.terms.column.nbytes + self.terms.keys.nbytes
         own = sum(array.nbytes for array in (*arrays, self.doc_blocks, self.lengths)) + terms
+        own += 0 if self.rows is None else self.rows.nbytes
         return own if self.text_fields is None else own + self.text_fields.nbytes
 
 

@@ -17,7 +17,7 @@ from bm25rag.kernels import backend
 from bm25rag.kernels.records import PostingsTarget, Run
 from bm25rag.segments import doc_blocks
 from bm25rag.segments.doc_blocks import DocBlockBuilder, DocBlocks, pointer_type
-from bm25rag.segments.postings import Postings
+from bm25rag.segments.postings import Postings, StripRows
 
 if TYPE_CHECKING:
     from bm25rag.segments.text_fields import TextFields
@@ -84,12 +84,13 @@ class Placed(NamedTuple):
         lengths: UInt32,
         bounds: tuple[float, float] | None = None,
         text_fields: TextFields | None = None,
+        rows: StripRows | None = None,
     ) -> Postings:
         """Return them as ``Postings``, given the rest of it."""
         pointers: Unsigned = self.indptr.astype(pointer_type(int(self.indptr[-1])))
         own = (self.documents, self.doc_blocks, self.codes)
         of_codes = (code_tf, code_length, lengths)
-        return Postings(self.terms, pointers, *own, *of_codes, bounds, text_fields)
+        return Postings(self.terms, pointers, *own, *of_codes, bounds, text_fields, rows)
 
 
 def build_postings(

@@ -24,10 +24,11 @@ from bm25rag.columns.string_table import build_table
 from bm25rag.common.arrays import UInt16, UInt32, Unsigned
 from bm25rag.common.strings import utf8_each
 from bm25rag.kernels.records import Run
-from bm25rag.segments import postings_builder
+from bm25rag.segments import doc_blocks, postings_builder
 from bm25rag.segments.doc_blocks import DocBlockBuilder
-from bm25rag.segments.postings import VECTORS, Postings
+from bm25rag.segments.postings import STRIP_ARRAYS, VECTORS, Postings
 from bm25rag.segments.postings_builder import Placed, TermColumn, Terms, place_postings
+from bm25rag.segments.strip_rows import RowMaker
 
 # About how many bytes a posting and a term take until the postings are made.
 _POSTING_BYTES, _TERM_BYTES = 24, 300
@@ -131,11 +132,16 @@ class Weights:
 
     def postings(self, placed: Placed, documents: int) -> Postings:
         """Return the postings of so many documents, given where they are placed."""
+        rows = self.rows(documents).rows(placed)
         bits = self.distinct
         if bits is None:
             bits, placed = placed.codes, placed._replace(codes=own_codes(0, len(placed.codes)))
         lengths = np.zeros(len(bits), np.uint32), np.zeros(documents, np.uint32)
-        return placed.postings(bits, *lengths, self.bounds)
+        return placed.postings(bits, *lengths, self.bounds, rows=rows)
+
+    def rows(self, documents: int) -> RowMaker:
+        """Return what makes the rows of postings of so many documents."""
+        return RowMaker(self.distinct, self.bounds, documents, doc_blocks.DOC_BLOCK)
 
 
 def build_vectors(terms: Terms, runs: list[Run], documents: int) -> Postings:
@@ -173,12 +179,21 @@ def no_vectors(documents: int) -> Postings:
     return Postings(table, starts, documents_of, blocks, codes, none, none, lengths)
 
 
-def vector_arrays(arrays: Mapping[str, Any], bounds: tuple[float, float] | None) -> dict[str, Any]:
-    """Return the arrays of a file for the postings of vectors, given those of a text's."""
+def vector_arrays(
+    arrays: Mapping[str, Any],
+    bounds: tuple[float, float] | None,
+    rows: tuple[Any, Any, Any] | None = None,
+) -> dict[str, Any]:
+    """Return the arrays of a file for the postings of vectors, given those of a text's.
+
+    ``rows`` are those of ``StripRows``.
+    """
     renamed = {
         VECTORS + ("code_weight" if name == "code_tf" else name): array
         for name, array in arrays.items()
         if name != "code_length"  # all are 0
     }
     renamed[f"{VECTORS}bounds"] = np.array(bounds, np.float32).view(np.uint32)
+    if rows is not None:
+        renamed |= zip(STRIP_ARRAYS, rows, strict=True)
     return renamed

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -10,9 +12,9 @@ from bm25rag.common.arrays import Int64, UInt32, Unsigned, as_index
 from bm25rag.common.checks import LARGEST_WEIGHT
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels import backend
-from bm25rag.kernels.records import PostingsArrays
+from bm25rag.kernels.records import PostingsArrays, StripBounds, strip_cells
 from bm25rag.segments.doc_blocks import DocBlocks
-from bm25rag.segments.postings import VECTORS, Postings
+from bm25rag.segments.postings import STRIP_ARRAYS, VECTORS, Postings, StripRows
 from bm25rag.storage.checked_columns import CheckedStringTable
 from bm25rag.storage.checksummed_file import ArraysFile, CheckedArray, file_blocks
 
@@ -108,6 +110,13 @@ class CheckedDocBlocks(DocBlocks):
             raise self._file_edges.reject("does not ascend within the postings")
         if np.any(high >= self.count):
             raise self._file_high.reject("points beyond the blocks")
+
+
+def _check_row(levels: CheckedArray, start: int, stop: int, ascends: bool) -> None:
+    """Check a row of bounds; the kernels say whether its pairs ascend within the strips."""
+    levels.check(start, stop)
+    if not ascends:
+        raise levels.reject("does not ascend within the strips")
 
 
 def _check_rising(array: CheckedArray, values: Unsigned, limit: int) -> None:
@@ -317,6 +326,23 @@ class CheckedVectors(CheckedPostings):
         self._is_wide = self.codes.dtype == np.uint32
         if self._is_wide and len(self._code_tf) != len(self.codes):
             raise self._code_tf.reject("has not a weight for each posting")
+        _, self._cells = strip_cells(count, doc_blocks.size)
+        if any(name in file for name in STRIP_ARRAYS):
+            self._row_terms = file.array(STRIP_ARRAYS[0], "u4")
+            self._levels = file.array(STRIP_ARRAYS[1], "u1")
+            self._offsets = file.array(STRIP_ARRAYS[2], "u4", "u8", count=len(self._row_terms) + 1)
+            rows = self._row_terms.values, self._levels.values, self._offsets.values
+            self.rows = StripRows(*rows)
+
+    @lazy_property
+    def strips(self) -> StripBounds | None:
+        """As in ``Postings``; a row is checked when a search asks for it."""
+        if self.rows is None:
+            return None
+        starts = self._indptr[:][self._checked_rows().terms]
+        if np.any(starts[1:] <= starts[:-1]):
+            raise self._indptr.reject("does not ascend within the postings")
+        return self._strips(partial(_check_row, self._levels))
 
     def length_of(self, documents: Unsigned) -> Int64:
         """Return 0 for each document."""
@@ -342,7 +368,35 @@ class CheckedVectors(CheckedPostings):
             raise self._code_tf.reject("holds an impossible weight")
 
     def _check_sums(self, documents: UInt32) -> None:
-        """Check that the bounds are those of the weights; there are no lengths."""
+        """Check that bounds and rows are those of the weights; there are no lengths."""
         weights = self.code_tf.view(np.float32)
         if self.bounds != (float(weights.min()), max(float(weights.max()), 0.0)):
             raise self._file_bounds.reject("are not those of the weights")
+        if self.rows is not None:
+            self._check_rows(self.bounds)
+
+    def _check_rows(self, bounds: tuple[float, float]) -> None:
+        from bm25rag.segments.strip_rows import RowMaker  # few segments have rows
+
+        terms, _, offsets = self._checked_rows()
+        weights = None if self._is_wide else self.code_tf
+        maker = RowMaker(weights, bounds, len(self.lengths), self.doc_blocks.size)
+        if not maker.pays:
+            raise self._levels.reject("belongs to other weights")
+        ends: list[int] = offsets.tolist()
+        for row, (start, stop) in zip(maker.each(self, terms), pairwise(ends), strict=True):
+            if not np.array_equal(self._levels[start:stop], row):
+                raise self._levels.reject("does not agree with the weights")
+
+    def _checked_rows(self) -> StripRows:
+        """Return the rows, of which a search may ask for any."""
+        terms, offsets = self._row_terms[:], self._offsets[:].astype(np.int64)
+        if np.any(terms[1:] <= terms[:-1]) or (len(terms) and int(terms[-1]) >= len(self.terms)):
+            raise self._row_terms.reject("does not ascend within the terms")
+        sizes = np.diff(offsets)
+        are_pairs = (sizes > 0) & (sizes < self._cells) & (sizes % 2 == 0)
+        if offsets[0] != 0 or offsets[-1] != len(self._levels):
+            raise self._offsets.reject("does not cover the rows")
+        if not np.all(are_pairs | (sizes == self._cells)):
+            raise self._offsets.reject("has an impossible row")
+        return StripRows(terms, self._levels.values, self._offsets.values)

@@ -309,7 +309,10 @@ def _segment_arrays(segment: Segment, packed: bool = True) -> dict[str, Array | 
     if segment.vectors is not None:
         from bm25rag.segments.vectors_builder import vector_arrays
 
-        arrays |= vector_arrays(_postings_arrays(segment.vectors), segment.vectors.bounds)
+        vectors = segment.vectors
+        # Parts of a build are not searched.
+        rows = vectors.rows if packed else None
+        arrays |= vector_arrays(_postings_arrays(vectors), vectors.bounds, rows)
     return arrays
 
 

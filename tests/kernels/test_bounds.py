@@ -52,6 +52,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "kernels/test_lookup.py",
             "kernels/test_selecting.py",
             "kernels/test_strips.py",
+            "storage/test_strip_rows.py",
             "search/test_new_terms.py",
             "search/test_unknown_terms.py",
             "scoring/test_small_constants.py",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any, TypeAlias
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bm25rag import BM25Index
+from bm25rag.common.arrays import UInt8
+from bm25rag.common.strings import text_of
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import SegmentArrays, StripBounds
 from support.environment import INTERPRETED
@@ -26,19 +30,18 @@ CONSTANTS = {
     "bm25rag.search.ranking.COARSE": 0,
     "bm25rag.search.ranking.FILTERED_FIRST": 1 << 60,
     "bm25rag.segments.doc_blocks.DOC_BLOCK": 128,
-    "bm25rag.segments.postings.STRIPS_FROM": 0,
+    "bm25rag.segments.strip_rows.STRIPS_FROM": 0,
     "bm25rag.segments.postings.STRIP_COST": 0,
     "bm25rag.segments.postings.STRIPS_WORTH": 0,
-    "bm25rag.kernels.records._ROW": 1000,
-    "bm25rag.kernels.records._POSTING_BYTES": 1000,
+    "bm25rag.segments.strip_rows.LEAST_IN_STRIP": 0.0,
 }
 
 
 @pytest.fixture(scope="module", autouse=True)
 def small() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch, backend.use(backend.chosen()):
+    with pytest.MonkeyPatch.context() as small, backend.use(backend.chosen()):
         for name, value in CONSTANTS.items():
-            patch.setattr(name, value)
+            small.setattr(name, value)
         yield
 
 
@@ -130,19 +133,24 @@ def indexed(vectors: Vectors) -> BM25Index:
     return index
 
 
-def learn(index: BM25Index) -> None:
-    """Have all rows made: a search makes few of them, so that it does not take much longer."""
-    for _ in range(_TERMS):
-        index.vectors.search({str(term): 1.0 for term in range(_TERMS)}, k=1)
-
-
 @pytest.mark.parametrize("weights", KINDS)
-@pytest.mark.parametrize(("block", "cost"), [(7, 0), (128, 20), (1024, 0)])
+@pytest.mark.parametrize(
+    ("block", "cost", "least", "dense"),
+    [(7, 0, 0.0, 1.0), (128, 20, 0.0, 0.05), (128, 0, 0.25, 0.0), (1024, 0, 0.0, 0.3)],
+)
 def test_searches_agree_with_plain_sums(
-    weights: Callable[[Generator, int], Any], block: int, cost: int, monkeypatch: Any
+    weights: Callable[[Generator, int], Any],
+    block: int,
+    cost: int,
+    least: float,
+    dense: float,
+    monkeypatch: Any,
 ) -> None:
+    """Rows are of pairs, or have a level for each strip, or there is none."""
     monkeypatch.setattr("bm25rag.segments.doc_blocks.DOC_BLOCK", block)
     monkeypatch.setattr("bm25rag.segments.postings.STRIP_COST", cost)
+    monkeypatch.setattr("bm25rag.segments.strip_rows.LEAST_IN_STRIP", least)
+    monkeypatch.setattr("bm25rag.segments.strip_rows.DENSE", dense)
     generator = np.random.default_rng(block)
     vectors = draw(generator, weights, _SIZE, 9)
     index = indexed(vectors)
@@ -158,7 +166,6 @@ def test_searches_agree_with_plain_sums(
     for deleted in deletions:
         if deleted:
             index.delete([str(number) for number in deleted])
-        learn(index)
         for question in questions:
             for given_filter, accepted in filters:
                 for k in (1, 10, 2 * _SIZE):
@@ -176,44 +183,84 @@ def test_searches_agree_with_plain_sums(
         assert [[(hit.id, hit.score.hex()) for hit in hits] for hits in batch] == [
             found(index, question, 10) for question in questions
         ]
-    if weights not in (signed, denormal) and backend.current().name == "compiled":
+    if weights is not signed:
         (bounds,) = bounds_of(index)
         assert bounds is not None
-        assert bounds.rows
+        assert len(bounds.starts)
 
 
-def test_rows_are_at_least_the_weights_in_strips() -> None:
-    if backend.current().name == "numpy":
-        pytest.skip("NumPy makes no bounds")
+def levels_of(row: UInt8, cells: int) -> UInt8:
+    """Return the level of each strip that a row has."""
+    if len(row) == cells:
+        return row
+    levels = np.zeros(cells, np.uint8)
+    pairs = row.reshape(-1, 2)
+    levels[np.cumsum(pairs[:, 0], dtype=np.int64)] = pairs[:, 1]
+    return levels
+
+
+@pytest.mark.parametrize("dense", [0.0, 0.03, 1.0])
+def test_rows_are_at_least_the_weights_in_strips(dense: float, monkeypatch: Any) -> None:
+    monkeypatch.setattr("bm25rag.segments.strip_rows.DENSE", dense)
     vectors = draw(np.random.default_rng(3), any_float, _SIZE, 9)
-    index = indexed(vectors)
-    learn(index)
-    (bounds,) = bounds_of(index)
+    postings = indexed(vectors).vectors._snapshot.views[0].segment.postings
+    bounds, rows = postings.strips, postings.rows
     assert bounds is not None
-    view = index.vectors._snapshot.views[0]
-    most = view.segment.postings.bounds[1]
-    for term in range(_TERMS):
-        starts = view.segment.postings.find(str(term).encode())
+    assert rows is not None
+    assert postings.bounds is not None
+    assert rows.terms.tolist() == list(range(_TERMS))
+    kinds = set()
+    for number, (start, stop) in enumerate(pairwise(rows.offsets.tolist())):
+        term = text_of(postings.terms.column[number])
         levels = np.zeros(bounds.cells)
-        for number, vector in enumerate(vectors):
-            if str(term) in vector:
-                block, place = divmod(number, 128)
+        for document, vector in enumerate(vectors):
+            if term in vector:
+                block, place = divmod(document, 128)
                 strip = block * bounds.in_block + place // 32
-                levels[strip] = max(levels[strip], vector[str(term)] / most * 253)
-        row = bounds.rows[int(starts[0])] if levels.any() else None
-        if row is not None:
-            kept = bounds.levels[row * bounds.cells :][: bounds.cells]
-            assert (kept >= levels).all()
-            assert (kept <= levels * 255 / 253 + 1).all()
-            assert ((kept == 0) == (levels == 0)).all()
+                levels[strip] = max(levels[strip], vector[term] / postings.bounds[1] * 253)
+        kinds.add(stop - start == bounds.cells)
+        assert (stop - start == bounds.cells) == (np.count_nonzero(levels) > dense * bounds.cells)
+        kept = levels_of(rows.levels[start:stop], bounds.cells)
+        assert (kept >= levels).all()
+        assert (kept <= levels * 255 / 253 + 1).all()
+        assert ((kept == 0) == (levels == 0)).all()
+    assert kinds == {0.0: {True}, 0.03: {True, False}, 1.0: {False}}[dense]
 
 
-def test_strips_whose_rows_say_that_they_hold_nothing_are_not_looked_at() -> None:
+@given(
+    strips=st.lists(st.integers(0, 2999), min_size=1, max_size=40, unique=True),
+    seed=st.integers(0, 99),
+    most=st.integers(0, 40),
+)
+def test_backends_make_the_same_row(strips: list[int], seed: int, most: int) -> None:
+    """Gaps of up to 3,000 strips are divided; blocks have 1,000 strips."""
+    generator = np.random.default_rng(seed)
+    ordered = np.repeat(np.sort(strips), generator.integers(1, 4, len(strips)))
+    offsets = generator.integers(0, 32, len(ordered))
+    all_documents = np.unique(ordered * 32 + offsets)
+    documents = (all_documents % 32_000).astype(np.uint16)
+    starts = np.searchsorted(all_documents, np.arange(4) * 32_000)
+    codes = generator.integers(0, 9, len(documents)).astype(np.uint16)
+    levels = generator.integers(1, 256, 9).astype(np.uint8)
+    expected = np.zeros(3000, np.uint8)
+    np.maximum.at(expected, all_documents // 32, levels[codes])
+    for name in backend.available():
+        with backend.use(name):
+            row = backend.current().strip_row(documents, codes, starts, levels, 1000, most)
+        assert (len(row) == 3000) == (len(strips) > most)
+        assert levels_of(row, 3000).tolist() == expected.tolist()
+        if len(row) != 3000:
+            gaps = row[::2].astype(int)
+            assert len(row) <= 2 * (len(strips) + 3000 // 255)
+            assert not ((gaps == 255) & (row[1::2] == 0))[-1]
+
+
+def test_strips_whose_rows_say_that_they_hold_nothing_are_not_looked_at(monkeypatch: Any) -> None:
     if backend.current().name == "numpy":
-        pytest.skip("NumPy makes no bounds")
+        pytest.skip("NumPy looks at all documents")
+    monkeypatch.setattr("bm25rag.segments.strip_rows.DENSE", 0.0)
     vectors = draw(np.random.default_rng(4), any_float, _SIZE, 9)
     index = indexed(vectors)
-    learn(index)
     (bounds,) = bounds_of(index)
     assert bounds is not None
     question = {str(term): 1.0 for term in range(8)}
@@ -224,17 +271,39 @@ def test_strips_whose_rows_say_that_they_hold_nothing_are_not_looked_at() -> Non
     assert found(index, question, 3)[0] != right[0]
 
 
-def test_terms_without_room_for_rows_are_walked() -> None:
+def test_rows_that_say_too_much_change_nothing(monkeypatch: Any) -> None:
+    """Also where no document is: behind the last of a block, and of all."""
+    monkeypatch.setattr("bm25rag.segments.strip_rows.DENSE", 0.0)
+    vectors = draw(np.random.default_rng(4), any_float, _SIZE, 9)
+    index = indexed(vectors)
+    (bounds,) = bounds_of(index)
+    assert bounds is not None
+    bounds.levels[:] = 255
+    for question in draw(np.random.default_rng(5), one_decimal, 20, 7):
+        for k in (1, 10):
+            assert found(index, question, k) == expected(vectors, question, k, range(_SIZE))
+
+
+def test_rare_terms_have_no_rows_and_are_walked(monkeypatch: Any) -> None:
+    monkeypatch.setattr("bm25rag.segments.strip_rows.LEAST_IN_STRIP", 0.25)
     vectors = draw(np.random.default_rng(6), any_float, _SIZE, 9)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bm25rag.kernels.records._POSTING_BYTES", 0)
-        index = indexed(vectors)
-        learn(index)
-        (bounds,) = bounds_of(index)
-        assert bounds is not None
-        assert len(bounds.rows) <= 1
-        question = {str(term): 1.0 for term in range(8)}
-        assert found(index, question, 3) == expected(vectors, question, 3, range(_SIZE))
+    index = indexed(vectors)
+    (bounds,) = bounds_of(index)
+    assert bounds is not None
+    assert 0 < len(bounds.starts) < _TERMS
+    question = {str(term): 1.0 for term in range(_TERMS)}
+    assert found(index, question, 3) == expected(vectors, question, 3, range(_SIZE))
+
+
+def test_few_vectors_have_no_rows(monkeypatch: Any) -> None:
+    monkeypatch.setattr("bm25rag.segments.strip_rows.STRIPS_FROM", _SIZE + 1)
+    vectors = draw(np.random.default_rng(6), any_float, _SIZE, 9)
+    index = indexed(vectors)
+    assert bounds_of(index) == [None]
+    index.add([[]] * 2, vectors=vectors[:2])
+    index.compact()
+    (bounds,) = bounds_of(index)
+    assert bounds is not None
 
 
 def test_what_is_added_deleted_and_merged_keeps_the_bounds_of_the_rest() -> None:
@@ -242,7 +311,6 @@ def test_what_is_added_deleted_and_merged_keeps_the_bounds_of_the_rest() -> None
     vectors = draw(generator, one_decimal, _SIZE, 9)
     index = indexed(vectors)
     question = {"0": 1.0, "2": 0.5, "7": 2.0, "8": 1.0}
-    learn(index)
     (before,) = bounds_of(index)
     more = draw(generator, one_decimal, 30, 9)
     index.add([[]] * 30, vectors=more)
@@ -266,27 +334,18 @@ def test_vectors_with_negative_weights_and_texts_have_no_bounds() -> None:
 def test_bounds_that_do_not_fit_the_postings_are_refused() -> None:
     documents, codes = np.array([0, 1], np.uint16), np.zeros(2, np.uint16)
     arrays = documents, codes, np.ones(1, np.float32)
-    SegmentArrays(*arrays, 2, 65_536, None, StripBounds(2, 65_536, 2, 400, 0))
+    rows = np.array([0]), np.zeros(2, np.uint8), np.array([0, 2])
+    SegmentArrays(*arrays, 2, 65_536, None, StripBounds(2, 65_536, 2, *rows, 400, 0))
     for size, block_size, postings in ((3, 65_536, 2), (2, 128, 2), (2, 65_536, 3)):
-        strips = StripBounds(size, block_size, postings, 400, 0)
+        strips = StripBounds(size, block_size, postings, *rows, 400, 0)
         with pytest.raises(ValueError, match="strips of other postings"):
             SegmentArrays(*arrays, 2, 65_536, None, strips)
+    for ends, what in (([0, 3], "do not ascend"), ([0], "differ in rows")):
+        with pytest.raises(ValueError, match=what):
+            StripBounds(2, 65_536, 2, *rows[:2], np.array(ends), 400, 0)
 
 
-def test_without_memory_for_rows_all_postings_are_walked() -> None:
-    def fail(*sizes: int) -> StripBounds:
-        raise MemoryError
-
-    vectors = draw(np.random.default_rng(7), any_float, _SIZE, 9)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bm25rag.segments.postings.StripBounds", fail)
-        index = indexed(vectors)
-        question = {str(term): 1.0 for term in range(8)}
-        assert found(index, question, 3) == expected(vectors, question, 3, range(_SIZE))
-        assert bounds_of(index) == [None]
-
-
-def test_threads_that_make_rows_at_the_same_time_find_the_same() -> None:
+def test_threads_that_look_up_rows_at_the_same_time_find_the_same() -> None:
     vectors = draw(np.random.default_rng(8), any_float, _SIZE, 9)
     questions = draw(np.random.default_rng(9), one_decimal, 60, 7)
     right = [expected(vectors, question, 5, range(_SIZE)) for question in questions]
@@ -305,13 +364,13 @@ terms = st.sampled_from("abcdefgh")
     question=st.dictionaries(terms, positive, max_size=8),
     k=st.integers(1, 9),
     repeats=st.integers(1, 4),
+    dense=st.sampled_from([0.0, 0.02, 1.0]),
 )
 def test_any_positive_vectors_are_found_as_by_plain_sums(
-    vectors: Vectors, question: dict[str, float], k: int, repeats: int
+    vectors: Vectors, question: dict[str, float], k: int, repeats: int, dense: float
 ) -> None:
     rounded = [{term: float(np.float32(w)) for term, w in one.items()} for one in vectors]
-    index = indexed(rounded * repeats)
     given = rounded * repeats
-    right = expected(given, question, k, range(len(given)))
-    for _ in range(len(question) + 1):  # each makes some rows
-        assert found(index, question, k) == right
+    with patch("bm25rag.segments.strip_rows.DENSE", dense):
+        index = indexed(given)
+    assert found(index, question, k) == expected(given, question, k, range(len(given)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date
 from functools import cache, partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from bm25rag.errors import (
 )
 from bm25rag.storage import segment_files
 from support.folders import QUERIES, thirty_documents
+from support.forging import forgeries
 
 pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.untraced]
 
@@ -74,30 +75,6 @@ def use(folder: Path) -> None:
             refused = error
     if refused is not None:
         raise refused
-
-
-def forgeries(values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Change an array in every way that a forger could give a valid checksum."""
-    yield "empty", values[:0]
-    yield "twice as long", np.concatenate([values, values])
-    for kind in (np.uint8, np.uint16, np.uint32, np.uint64, np.bool_, np.float64, np.int64):
-        if values.dtype != kind:
-            yield f"of {np.dtype(kind)}", values.astype(kind)
-    if not len(values):
-        return
-    yield "one shorter", values[:-1]
-    yield "one longer", np.append(values, values[-1:])
-    yield "reversed", values[::-1].copy()
-    if values.dtype == np.bool_:
-        yield "negated", ~values
-        return
-    for place in (0, len(values) // 2, len(values) - 1):
-        for value in (0, 1, np.iinfo(values.dtype).max, np.iinfo(values.dtype).max // 2 + 1):
-            changed = values.copy()
-            changed[place] = value
-            yield f"{value} at {place}", changed
-    yield "all zero", np.zeros_like(values)
-    yield "all the largest", np.full_like(values, np.iinfo(values.dtype).max)
 
 
 @pytest.fixture

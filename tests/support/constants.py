@@ -32,11 +32,10 @@ SMALL = {
     "bm25rag.search.ranking.HEAVY": 0,  # terms are looked up wherever that may be cheaper
     "bm25rag.search.ranking.SPARSE": 1,  # windows often have few postings for their documents
     "bm25rag.search.ranking.COARSE": 0,  # sums are coarse at first wherever they may be
-    "bm25rag.segments.postings.STRIPS_FROM": 0,  # vectors of any number have bounds
+    "bm25rag.segments.strip_rows.STRIPS_FROM": 0,  # vectors of any number have bounds
     "bm25rag.segments.postings.STRIP_COST": 0,  # and strips are looked at, however many
     "bm25rag.segments.postings.STRIPS_WORTH": 0,
-    "bm25rag.kernels.records._ROW": 1000,  # every term has a row of bounds
-    "bm25rag.kernels.records._POSTING_BYTES": 1000,
+    "bm25rag.segments.strip_rows.LEAST_IN_STRIP": 0.0,  # every term has a row of bounds
     "bm25rag.search.ranking._QUERIES_PER_THREAD": 1,  # two queries are enough for two threads
     "bm25rag.storage.checksummed_file.BLOCK": 64,  # a checksum for every cache line
 }

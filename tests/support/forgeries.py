@@ -234,13 +234,18 @@ def vectors(folder: Folder, random: Random) -> None:
     documents, codes = arrays["vectors.documents"].copy(), arrays["vectors.codes"].copy()
     bits = arrays["vectors.code_weight"].copy()
     weights, bounds = bits.view(np.float32), arrays["vectors.bounds"].view(np.float32).copy()
-    match random.randrange(8):
+    match random.randrange(10):
         case 0:
             documents[own] = documents[own][::-1]
         case 1:
             documents[own] = documents[random.randrange(len(documents))]
         case 2:
             codes[own] = random.randrange(len(bits))
+        case 8 | 9 if "vectors.strips.terms" in arrays:
+            name = random.choice(["levels", "levels", "offsets", "terms"])
+            values = arrays[f"vectors.strips.{name}"].copy()
+            values[random.randrange(len(values))] = random.choice([0, 1, 2, 7, 200, 255])
+            arrays[f"vectors.strips.{name}"] = values
         case 3:
             codes[:] = random.sample(codes.tolist(), len(codes))
         case 4:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -102,6 +102,30 @@ def read_arrays(path: Path) -> Arrays:
         name: np.frombuffer(data, np.dtype(kind), count, start + offset)
         for name, (kind, count, offset) in header["arrays"].items()
     }
+
+
+def forgeries(values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Change an array in every way that a forger could give a valid checksum."""
+    yield "empty", values[:0]
+    yield "twice as long", np.concatenate([values, values])
+    for kind in (np.uint8, np.uint16, np.uint32, np.uint64, np.bool_, np.float64, np.int64):
+        if values.dtype != kind:
+            yield f"of {np.dtype(kind)}", values.astype(kind)
+    if not len(values):
+        return
+    yield "one shorter", values[:-1]
+    yield "one longer", np.append(values, values[-1:])
+    yield "reversed", values[::-1].copy()
+    if values.dtype == np.bool_:
+        yield "negated", ~values
+        return
+    for place in (0, len(values) // 2, len(values) - 1):
+        for value in (0, 1, np.iinfo(values.dtype).max, np.iinfo(values.dtype).max // 2 + 1):
+            changed = values.copy()
+            changed[place] = value
+            yield f"{value} at {place}", changed
+    yield "all zero", np.zeros_like(values)
+    yield "all the largest", np.full_like(values, np.iinfo(values.dtype).max)
 
 
 # --- columns and tables -------------------------------------------------------------------------

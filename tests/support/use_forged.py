@@ -38,11 +38,10 @@ SMALL = {
     "bm25rag.search.ranking.HEAVY": 0,
     "bm25rag.search.ranking.SPARSE": 1,
     "bm25rag.search.ranking.COARSE": 0,
-    "bm25rag.segments.postings.STRIPS_FROM": 0,
+    "bm25rag.segments.strip_rows.STRIPS_FROM": 0,
     "bm25rag.segments.postings.STRIP_COST": 0,
     "bm25rag.segments.postings.STRIPS_WORTH": 0,
-    "bm25rag.kernels.records._ROW": 1000,
-    "bm25rag.kernels.records._POSTING_BYTES": 1000,
+    "bm25rag.segments.strip_rows.LEAST_IN_STRIP": 0.0,
 }
 NAMES_A_FILE = re.compile(r"(segment|changes)-[0-9a-f]{16}\.bin|manifest\.json")
 QUERIES = ["red", "green boat", "red sea word7", "word3 word4 word5", "plumless buckeroo", "no"]
@@ -67,8 +66,10 @@ def metadata(number: int) -> dict[str, Any]:
 
 
 def vector(number: int) -> dict[str, float] | None:
-    """Make a vector; none for some."""
+    """Make a vector; none for some. From number 30 on they have few weights, which are positive."""
     terms = ["red", "plumless", "buckeroo", f"é{number % 9}"][number % 3 :]
+    if number >= 30:
+        return dict.fromkeys(terms, 1.0 + number % 2)
     return {term: (number - 20) / (3 + place) for place, term in enumerate(terms)} or None
 
 

@@ -1,0 +1,103 @@
+"""Rows of bounds for vectors: the largest weight of each frequent term in every 32 documents.
+
+They are made with the postings of a large segment, and stored with them; ``kernels/strips.py``
+says what searches do with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from bm25rag.common.arrays import Int64, UInt8, UInt16, UInt32, Unsigned
+from bm25rag.kernels import backend
+from bm25rag.kernels.records import strip_cells, strip_levels
+from bm25rag.segments.doc_blocks import DocBlocks, pointer_type
+from bm25rag.segments.postings import StripRows
+
+# From how many documents on a segment of vectors has rows; how many postings for each strip, on
+# average, a term with a row must have; and in how many of the strips a term must be to have a level
+# for each. Measured at 2 million vectors; see ``docs/sparse-vectors.md``.
+STRIPS_FROM, LEAST_IN_STRIP, DENSE = 1 << 18, 1 / 16, 0.25
+
+
+class Placed(Protocol):
+    """Postings of some terms; the names are those of ``Postings``."""
+
+    @property
+    def indptr(self) -> Unsigned | Int64:
+        """Where each term's postings begin."""
+
+    @property
+    def documents(self) -> UInt16:
+        """Document numbers within their blocks."""
+
+    @property
+    def doc_blocks(self) -> DocBlocks:
+        """Which block each posting is in."""
+
+    @property
+    def codes(self) -> Unsigned:
+        """Impact codes."""
+
+
+class RowMaker:
+    """Makes the rows of postings of vectors, of so many documents.
+
+    Parameters
+    ----------
+    weights
+        The weight of each code, as bits; ``None`` if each posting has its own code.
+    bounds
+        The least weight and the largest.
+    documents, block_size
+        How many documents there are, and in a block.
+
+    Attributes
+    ----------
+    pays
+        Whether there are any rows: the weights are known to be positive, and the documents many.
+    """
+
+    def __init__(
+        self, weights: UInt32 | None, bounds: tuple[float, float], documents: int, block_size: int
+    ) -> None:
+        self._in_block, cells = strip_cells(documents, block_size)
+        self._least = max(1, int(cells * LEAST_IN_STRIP))
+        self._most = int(cells * DENSE)
+        self.pays: bool = (
+            weights is not None and 0 < bounds[0] <= bounds[1] and documents >= STRIPS_FROM
+        )
+        self._levels = np.empty(0, np.uint8)
+        if weights is not None and self.pays:
+            self._levels = strip_levels(weights.view(np.float32), bounds[1])
+
+    def frequent(self, indptr: Unsigned | Int64) -> UInt32:
+        """Return the numbers of the terms that have rows, given where postings begin."""
+        if not self.pays:
+            return np.empty(0, np.uint32)
+        return np.flatnonzero(np.diff(indptr.astype(np.int64)) >= self._least).astype(np.uint32)
+
+    def each(self, postings: Placed, terms: UInt32) -> Iterator[UInt8]:
+        """Yield the rows of some of these terms."""
+        strip_row, bounds = backend.current().strip_row, postings.indptr.data
+        for number in terms.tolist():
+            starts = postings.doc_blocks.starts(number, bounds)
+            some = postings.documents, postings.codes, starts
+            yield strip_row(*some, self._levels, self._in_block, self._most)
+
+    def rows(self, postings: Placed) -> StripRows | None:
+        """Return the rows of all frequent terms; ``None`` if there are none."""
+        terms = self.frequent(postings.indptr)
+        if not len(terms):
+            return None
+        rows = list(self.each(postings, terms))
+        return StripRows(terms, np.concatenate(rows), offsets_of(list(map(len, rows))))
+
+
+def offsets_of(sizes: Sequence[int]) -> Unsigned:
+    """Return where rows of these sizes begin, and where the last ends."""
+    offsets = np.cumsum([0, *sizes], dtype=np.int64)
+    return offsets.astype(pointer_type(int(offsets[-1])))
