@@ -45,7 +45,7 @@ class _IndexPath(click.Path):
 
 
 INDEX_PATH = _IndexPath(path_type=Path)
-_SCORING = ("variant", "k1", "b", "delta", "delta_on", "fields")
+SCORING = ("variant", "k1", "b", "delta", "delta_on", "fields")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -110,7 +110,7 @@ scoring_options = together(
 
 def scoring_parameters(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the scoring parameters that were given."""
-    return {name: options[name] for name in _SCORING if options.get(name) is not None}
+    return {name: options[name] for name in SCORING if options.get(name) is not None}
 
 
 untrusted_option = click.option(

@@ -14,6 +14,7 @@ from bm25rag import Analyzer
 from bm25rag.cli.indexing import index_command
 from bm25rag.cli.options import (
     PATH,
+    SCORING,
     examples,
     scoring_parameters,
     together,
@@ -30,20 +31,7 @@ from bm25rag.errors import DuplicateIdError
 _BATCH = 1000
 _FIELDS = ("id_field", "text_fields", "metadata_fields", "vector_field")
 _READING = ("format_", *_FIELDS, "max_size", "passage_size")
-_SETTINGS = (
-    *(
-        "language",
-        "stopwords",
-        "stemmer",
-        "also",
-        "variant",
-        "k1",
-        "b",
-        "delta",
-        "delta_on",
-        "fields",
-    ),
-)
+_ANALYZER = ("language", "stopwords", "stemmer", "also")
 _OUTPUT = ("format_", "as_json", "output")
 _PAGE = ("k", "offset", "group", "per_group", "decay", "min_score")
 _SEARCHING = ("query", "queries_path", *_OUTPUT, *_PAGE, "filter_", "syntax", "also", "by_rank")
@@ -81,7 +69,7 @@ def ray_commands() -> None:
 
 @ray_commands.command(
     "build",
-    params=_options_of(index_command, (*_READING, *_SETTINGS)),
+    params=_options_of(index_command, (*_READING, *_ANALYZER, *SCORING)),
     epilog=examples("bm25rag ray build 'corpus/*.jsonl' -o /shared/corpus.bm25 --shards 8"),
 )
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
@@ -109,8 +97,7 @@ def build_command(
 
     start = perf_counter()
     with usage_errors():
-        names = ("language", "stopwords", "stemmer", "also")
-        analyzer = Analyzer(**{name: options[name] for name in names})
+        analyzer = Analyzer(**{name: options[name] for name in _ANALYZER})
     format_ = "auto" if options["format_"] == "beir" else options["format_"]
     parameters = scoring_parameters(options)
     _connect(address)
