@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from bm25rag.common.arrays import Int64, UInt8, UInt16, UInt32, Unsigned
+from bm25rag.common.chunks import Growing
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import strip_cells, strip_levels
 from bm25rag.segments.doc_blocks import DocBlocks, pointer_type
@@ -93,8 +94,11 @@ class RowMaker:
         terms = self.frequent(postings.indptr)
         if not len(terms):
             return None
-        rows = list(self.each(postings, terms))
-        return StripRows(terms, np.concatenate(rows), offsets_of(list(map(len, rows))))
+        levels, sizes = Growing(np.uint8), []
+        for row in self.each(postings, terms):
+            levels.append(row)
+            sizes.append(len(row))
+        return StripRows(terms, levels.chunks(), offsets_of(sizes))
 
 
 def offsets_of(sizes: Sequence[int]) -> Unsigned:
