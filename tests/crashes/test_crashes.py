@@ -71,8 +71,10 @@ def history(folder: Path) -> Iterator[BM25Index]:
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let small files have several checksums, and small segments stay apart."""
+    """Let small files have several checksums and bounds, and small segments stay apart."""
     monkeypatch.setattr(checksummed_file, "BLOCK", 256)
+    monkeypatch.setattr("bm25rag.segments.strip_rows.STRIPS_FROM", 0)
+    monkeypatch.setattr("bm25rag.segments.strip_rows.LEAST_IN_STRIP", 0.0)
     monkeypatch.setattr("bm25rag.merging.policy.LEAST", 0)
 
 
