@@ -15,10 +15,8 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from copy import copy
 from functools import partial
-from itertools import repeat
 from typing import Any
 
 from llama_index.core.schema import (
@@ -212,9 +210,8 @@ def _write_dates(metadata: dict[str, Any], id: str) -> tuple[dict[str, Any], str
 
 def to_nodes(found: Sequence[Hit | Stored]) -> list[BaseNode]:
     """Return new nodes of their original classes; text nodes of what was not stored as a node."""
-    read = columns(found, "id", "text", "metadata", "payload")
-    parsed = _parse_payloads(read[0], read[-1])
-    return [_to_node(*one) for one in zip(*read[:3], parsed, strict=True)]
+    ids, texts, metadata, payloads = columns(found, "id", "text", "metadata", "payload")
+    return list(map(_to_node, ids, texts, metadata, map(_parse, ids, payloads)))
 
 
 def _to_node(id: str, indexed: str | None, metadata: dict[str, Any], stored: Any) -> BaseNode:
@@ -352,16 +349,6 @@ def _parse(id: str, payload: bytes | None) -> Any:
     if not isinstance(stored_fields, dict) or not isinstance(stored_fields.get("node"), dict):
         raise CorruptIndexError(f"payload of node {id!r}: it has no node fields")
     return stored_fields
-
-
-def _parse_payloads(ids: Sequence[str], payloads: Sequence[Any]) -> list[Any]:
-    """Return the fields in the payloads of documents, parsed together if that can be."""
-    with suppress(KeyError, TypeError, ValueError):
-        if all(map(bytes.startswith, payloads, repeat(_START))):
-            parsed = [one[MARK] for one in from_json(b"[%b]" % b",".join(payloads))]
-            if len(parsed) == len(ids) and {type(one["node"]) for one in parsed} == {dict}:
-                return parsed
-    return list(map(_parse, ids, payloads))  # which says of what is wrong where it is
 
 
 def read_documents(index: BM25Index, ids: Sequence[str]) -> Iterator[Stored]:
