@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self, TypeAlias, TypedDict
 
 from bm25rag.common.checks import check_count, check_flag, check_real
 from bm25rag.decay import DecayLike, decay_dict
-from bm25rag.documents import Document, Hit, in_fields, read_hits
+from bm25rag.documents import Document, Hit, in_fields
 from bm25rag.filters import FilterSpec
 from bm25rag.fusion import FusionMethod
 from bm25rag.index import BM25Index
@@ -110,8 +110,10 @@ class Asking(NamedTuple):
         check_flag("parse_query", self.parse_query)
         if (self.group, self.per_group) != (None, 1):
             BM25Index().search("", 0, group=self.group, per_group=self.per_group)  # checks them
-        offset, decay = check_count("offset", self.offset), decay_dict(self.decay)
-        return self._replace(offset=offset, decay=decay)
+        offset = check_count("offset", self.offset)
+        if self.decay is None and offset is self.offset:  # most of them
+            return self
+        return self._replace(offset=offset, decay=decay_dict(self.decay))
 
     def with_paths(self, path_of: Callable[[str], str]) -> Self:
         """Return the same for fields of metadata as a framework names them.
@@ -122,6 +124,8 @@ class Asking(NamedTuple):
             Returns the core's path for a name, as filters have it.
         """
         group, decay = self.group, decay_dict(self.decay)
+        if group is None and decay is None:  # most of them
+            return self
         if isinstance(group, str) and group != "$text":
             group = path_of(group)
         if decay is not None:
@@ -184,7 +188,6 @@ class Asking(NamedTuple):
         question: Question,
         k: int,
         filter: FilterSpec | None = None,
-        *fields: str,
     ) -> list[Hit]:
         """Return the k best documents; for a blank question, the first k that pass the filter.
 
@@ -196,17 +199,13 @@ class Asking(NamedTuple):
             A snapshot of the index.
         question, k, filter
             As in ``BM25Index.search``.
-        *fields
-            What to read of all hits at once, as ``read_hits`` does.
         """
         if filter is not None and is_blank(question):
             index.search("", k, min_score=self.min_score)  # checks them
             passing = index.get(index.ids(filter, k=k, offset=self.offset))
             return [_unscored(document) for document in passing]
         asked, correct = self.rewrite(self.read(question, index), index, filter)
-        hits = index.search(asked, k, filter, correct=correct, **self.page)
-        read_hits(hits, *fields)
-        return hits
+        return index.search(asked, k, filter, correct=correct, **self.page)
 
 
 def _unscored(found: Document) -> Hit:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, repeat
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from bm25rag.common.checks import check_count
@@ -135,8 +132,8 @@ class Contents(Protocol):
     def read(self, name: str, position: int) -> Any:
         """Return ``text``, ``metadata``, ``payload`` or ``fields`` of one: the same each time."""
 
-    def read_all(self, name: str) -> list[Any]:
-        """Return ``text``, ``metadata``, ``payload`` or ``fields`` of each; new objects."""
+    def read_all(self, name: str) -> Sequence[Any]:
+        """Return a field of each; new objects."""
 
     def group_size(self, position: int) -> int | None:
         """Return how many documents of one's group match, in a search with groups."""
@@ -326,23 +323,35 @@ def counted(hit: Hit, count: Callable[[], int | None]) -> Hit:
     return hit
 
 
-def read_hits(hits: Sequence[Hit], *fields: str) -> None:
-    """Read some fields of all hits of a search at once, in a third of the time of one by one.
+def columns(found: Sequence[Hit | Document], *fields: str) -> list[list[Any]]:
+    """Return some fields of the hits of a search; of each a list of new objects.
+
+    That takes a third of the time of one by one, and the hits do not keep them. Of documents, and
+    of hits that hold their contents, it returns what they hold.
 
     Parameters
     ----------
-    hits
-        All the hits that a query has just returned.
+    found
+        The hits that a query has just returned, or the first of them; or documents.
     fields
-        Of ``text``, ``metadata``, ``payload`` and ``fields``.
+        Of ``id``, ``score``, ``text``, ``metadata``, ``payload`` and ``fields``.
     """
-    for contents, found in groupby(hits, attrgetter("_contents")):
-        alike = list(found)
-        for name in fields:
-            values = contents.read_all(name)
-            if len(values) != len(alike):
-                raise ValueError("hits must be all that a query has returned")
-            deque(map(setattr, alike, repeat(name), values), 0)
+    read: list[list[Any]] = [[] for _ in fields]
+    while (first := len(read[0])) < len(found):
+        contents = getattr(found[first], "_contents", None)
+        if (read_all := getattr(contents, "read_all", None)) is None:
+            for column, name in zip(read, fields, strict=True):
+                column.append(getattr(found[first], name))
+            continue
+        for column, name in zip(read, fields, strict=True):
+            column += read_all(name)
+        end = min(len(read[0]), len(found)) - 1
+        last: Any = found[end]
+        if last._contents is not contents or last._position != end - first:
+            raise ValueError("hits must be those that a query has returned, from the first on")
+    for column in read:
+        del column[len(found) :]
+    return read
 
 
 def in_fields(

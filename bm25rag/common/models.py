@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Set
 from typing import Any, TypeVar
 
 _Model = TypeVar("_Model")
 
 
-def maker_of(base: Any) -> Callable[[type[_Model], dict[str, Any], set[str]], _Model]:
+def maker_of(
+    base: Any,
+) -> Callable[[type[_Model], Iterable[dict[str, Any]], Set[str]], list[_Model]]:
     """Return what makes models as ``model_construct`` does, in a fifth of its time.
 
     Parameters
@@ -21,12 +23,15 @@ def maker_of(base: Any) -> Callable[[type[_Model], dict[str, Any], set[str]], _M
         for name in ("dict", "pydantic_fields_set", "pydantic_extra", "pydantic_private")
     )
 
-    def make(kind: type[_Model], values: dict[str, Any], given: set[str]) -> _Model:
-        made = kind.__new__(kind)
-        set_values(made, values)
-        set_given(made, given)
-        set_extra(made, None)
-        set_private(made, None)
+    def make(kind: type[_Model], each: Iterable[dict[str, Any]], given: Set[str]) -> list[_Model]:
+        new, made = kind.__new__, []
+        for values in each:
+            one = new(kind)
+            set_values(one, values)
+            set_given(one, set(given))
+            set_extra(one, None)
+            set_private(one, None)
+            made.append(one)
         return made
 
     return make

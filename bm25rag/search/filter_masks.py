@@ -16,7 +16,7 @@ import numpy as np
 
 from bm25rag.common.arrays import Bool, Int64, UInt32
 from bm25rag.common.codec import decode_each
-from bm25rag.common.strings import utf8
+from bm25rag.common.strings import text_of, utf8
 from bm25rag.filters import And, Condition, Filter, IdCondition, Not, Or
 from bm25rag.kernels.records import Allowed
 from bm25rag.metadata.conditions import select
@@ -134,9 +134,9 @@ class _AsBuilt:
         """Return all ids, in a third of the time."""
         return StringRange(self._view.segment.ids.column, 0, len(self)).texts()
 
-    def metadata(self, rows: Sequence[int]) -> Sequence[memoryview | bytes | None]:
-        """Return the metadata of some documents."""
-        return self._view.segment.metadata.views(rows)
+    def metadata(self, rows: Sequence[int]) -> Sequence[str | None]:
+        """Return the metadata of some documents, as JSON."""
+        return self._view.segment.metadata.texts(rows)
 
     def find(self, ids: Iterable[str]) -> Int64:
         """Return the rows of the documents with these ids."""
@@ -151,8 +151,8 @@ class _Current(_AsBuilt):
         """None: the segment's fields do not know of changes."""
         return
 
-    def metadata(self, rows: Sequence[int]) -> Sequence[memoryview | bytes | None]:
-        """Return the metadata of some documents."""
+    def metadata(self, rows: Sequence[int]) -> Sequence[str | None]:
+        """Return the metadata of some documents, as JSON."""
         return self._view.metadata_of(rows)
 
 
@@ -179,10 +179,10 @@ class _Changed(_AsBuilt):
         """Return all ids."""
         return self.ids(range(len(self)))
 
-    def metadata(self, rows: Sequence[int]) -> Sequence[memoryview | bytes | None]:
-        """Return the metadata of some documents."""
+    def metadata(self, rows: Sequence[int]) -> Sequence[str | None]:
+        """Return the metadata of some documents, as JSON."""
         numbers = self._changes.numbers[list(rows)].tolist()
-        return [self._changes.changed[number] for number in numbers]
+        return [text_of(self._changes.changed[number]) for number in numbers]
 
     def find(self, ids: Iterable[str]) -> Int64:
         """Return the rows of the documents with these ids."""

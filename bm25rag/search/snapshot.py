@@ -12,7 +12,7 @@ import numpy as np
 
 from bm25rag.analysis import Analyzer
 from bm25rag.common.arrays import Bool, Float32, Float64, Int64
-from bm25rag.common.codec import decode_each, decode_metadata
+from bm25rag.common.codec import decode_each
 from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.lazy import lazy_property
 from bm25rag.common.strings import CONTEXT, text_of, utf8, utf8_each
@@ -467,7 +467,7 @@ class Snapshot:
         id = view.segment.id_of(number)
         if filter.ids is not None:
             return id in filter.ids
-        return filter.matches(id, decode_metadata(view.metadata_of((number,))[0]))
+        return filter.matches(id, decode_each(view.metadata_of((number,)))[0])
 
 
 class _VectorSnapshot(Snapshot):
@@ -488,17 +488,20 @@ def _arrays(view: SegmentView, weights: Float32) -> SegmentArrays:
 class _Contents:
     """The contents of some documents of a segment, read together when one is first asked for."""
 
-    __slots__ = ("_asked", "_numbers", "_read", "_rows", "_totals", "_view")
+    __slots__ = ("_asked", "_ids", "_numbers", "_read", "_rows", "_scores", "_totals", "_view")
 
     def __init__(
         self,
         view: SegmentView,
         numbers: Sequence[int],
+        ids: Sequence[str],
+        scores: Sequence[float],
         asked: _Asked,
         rows: Sequence[int],
         totals: Totals | None,
     ) -> None:
         self._view, self._numbers, self._asked = view, numbers, asked
+        self._ids, self._scores = ids, scores
         self._rows, self._totals = rows, totals
         self._read: dict[tuple[str, int], list[Any]] = {}
 
@@ -524,9 +527,11 @@ class _Contents:
         """Return how many documents of one's group match."""
         return None if self._totals is None else self._totals.group_size(self._rows[position])
 
-    def read_all(self, name: str) -> list[Any]:
-        """Return the text, metadata, payload or fields of each document; new objects."""
-        return _read(self._view, name, self._numbers)
+    def read_all(self, name: str) -> Sequence[Any]:
+        """Return a field of each document; new objects."""
+        if name == "id":
+            return self._ids
+        return self._scores if name == "score" else _read(self._view, name, self._numbers)
 
 
 def _read(view: SegmentView, name: str, numbers: Sequence[int]) -> list[Any]:
@@ -563,7 +568,8 @@ def _add_hits(
 ) -> None:
     """Add fresh hits for documents of one segment."""
     ids: Any = view.segment.ids.column.texts(numbers)  # none is missing
-    Hit._add_unread(hits, ids, scores, _Contents(view, numbers, asked, rows, totals))
+    contents = _Contents(view, numbers, ids, scores, asked, rows, totals)
+    Hit._add_unread(hits, ids, scores, contents)
 
 
 def by_row(values: Sequence[Float64], snapshot: Snapshot) -> Float64:

@@ -8,6 +8,7 @@ import numpy as np
 
 from bm25rag.common.arrays import Bool, Int64, UInt32, as_index
 from bm25rag.common.lazy import lazy_property
+from bm25rag.common.strings import text_of
 from bm25rag.kernels.records import Allowed
 from bm25rag.metadata.mask_cache import MaskCache
 from bm25rag.segments.changes import Changes, all_changed, all_deleted, push
@@ -108,13 +109,13 @@ class SegmentView:
         index = int(np.searchsorted(self.deleted, number))
         return index == len(self.deleted) or int(self.deleted[index]) != number
 
-    def metadata_of(self, numbers: Sequence[int]) -> list[memoryview | bytes | None]:
+    def metadata_of(self, numbers: Sequence[int]) -> list[str | None]:
         """Return the metadata of documents as JSON."""
-        stored: list[memoryview | bytes | None] = [*self.segment.metadata.views(numbers)]
-        for change in self.changes:
-            if change.changed:
-                pairs = zip(numbers, stored, strict=True)
-                stored = [change.changed.get(number, before) for number, before in pairs]
+        stored = self.segment.metadata.texts(numbers)
+        for changed in [change.changed for change in self.changes if change.changed]:
+            for place, number in enumerate(numbers):
+                if number in changed:
+                    stored[place] = text_of(changed[number])
         return stored
 
     def count_living(self, starts: Int64) -> int:

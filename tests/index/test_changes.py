@@ -51,8 +51,9 @@ def test_sets_of_changes_say_what_happened_and_are_few(events: list[tuple[bool, 
         assert view.deleted.tolist() == sorted(dead)
         assert view.count == SIZE - len(dead)
         for number in set(range(SIZE)) - dead:
-            assert view.metadata_of([number]) == [changed.get(number)]
-            assert view.changed.get(number) == changed.get(number)
+            stored = changed.get(number)
+            assert view.metadata_of([number]) == [None if stored is None else stored.decode()]
+            assert view.changed.get(number) == stored
 
 
 def test_merged_changes_hold_no_metadata_of_deleted_documents() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bm25rag import BM25Index, Document, Explanation, Hit
-from bm25rag.adapters import read_hits
+from bm25rag.adapters import columns
 from bm25rag.filters import And, Filter, IdSet, Not, Or, parse_filter
 from bm25rag.scoring.variants import Parameters
 
@@ -140,14 +140,30 @@ def test_hits_can_be_read_at_once() -> None:
     index = BM25Index.from_texts(texts, metadata=[{"n": n} for n in range(40)])
     index.add(["red boat of a later segment"], ["x"], payloads=[b"y"])
     hits, others = index.search("boat", k=50), index.search("boat", k=50)
-    read_hits(hits, "text", "metadata")
-    others[3].metadata["m"] = 1  # of that hit alone
-    assert [hit.metadata for hit in hits if "m" in hit.metadata] == []
-    del others[3].metadata["m"]
-    read_hits(index.search("nothing"), "text")
+    ids, scores, read, metadata, payloads = columns(
+        hits, "id", "score", "text", "metadata", "payload"
+    )
+    metadata[3]["m"] = 1  # of that document alone
+    assert [one for one in metadata if "m" in one] == [{"n": 3, "m": 1}]
+    assert "m" not in hits[3].metadata
+    del metadata[3]["m"]
     assert len(hits) == 41
-    assert hits == others
-    assert [hit.payload for hit in hits] == [None] * 40 + [b"y"]
+    assert [Hit(*one) for one in zip(ids, scores, read, metadata, payloads, strict=True)] == others
+    assert payloads == [None] * 40 + [b"y"]
+    assert columns(index.search("nothing"), "text", "payload") == [[], []]
+    assert columns(hits[:7], "text") == [[hit.text for hit in hits[:7]]]
+    for wrong in (hits[1:], hits[::-1], hits[:3] + hits[4:]):
+        with pytest.raises(ValueError, match="that a query has returned, from the first on"):
+            columns(wrong, "text")
+
+
+def test_columns_of_documents_and_of_copied_hits_are_what_they_hold() -> None:
+    index = BM25Index.from_texts(["red boat", "boat"], metadata=[{"n": 1}, {"n": 2}])
+    hits = copy.deepcopy(index.search("boat"))
+    for found in (hits, index.get(["1", "0"])):
+        ids, metadata = columns(found, "id", "metadata")
+        assert ids == ["1", "0"]
+        assert metadata[0] is found[0].metadata
 
 
 def test_threads_that_read_one_hit_get_the_same_objects() -> None:

@@ -7,7 +7,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any, TypeVar
 
-from bm25rag.documents import read_hits
+from bm25rag.documents import columns
 from bm25rag.inspector.asked import Asked
 from bm25rag.inspector.desk import Desk
 from bm25rag.inspector.python_code import cost_code
@@ -45,9 +45,7 @@ def cost_view(desk: Desk, asked: Asked) -> dict[str, Any]:
     )
 
     def read() -> Any:
-        hits = snapshot.hits(rows, scores, None, terms)
-        read_hits(hits, "text", "metadata")
-        return hits
+        return columns(snapshot.hits(rows, scores, None, terms), "id", "text", "metadata")
 
     timed("reading", f"ids, texts and metadata of {len(rows)} hits", read)
     total = sum(stage["median"] for stage in stages)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from bm25rag.documents import read_hits
+from bm25rag.documents import columns
 from bm25rag.filters import escape_key
 from bm25rag.index import BM25Index
 from bm25rag.search.query_terms import QueryLike
@@ -34,17 +34,16 @@ def facets(
     A value has the ``filter`` that chooses it, beside the present one. Elements of lists count
     each; dates and long values have no filter.
     """
-    hits = index.search(query, MATCHES, filter)
-    read_hits(hits, "metadata")
+    (found,) = columns(index.search(query, MATCHES, filter), "metadata")
     counts: dict[_Path, Counter[_Value]] = {}
     matches: Counter[_Path] = Counter()
-    for hit in hits:
-        values = dict.fromkeys(_values(hit.metadata, ()))
+    for metadata in found:
+        values = dict.fromkeys(_values(metadata, ()))
         matches.update({path for path, _ in values})
         for path, value in values:
             counts.setdefault(path, Counter())[value] += 1
-    found = [_facet(path, matches[path], values, filter) for path, values in counts.items()]
-    return sorted(found, key=lambda one: -one["matches"])[:_FIELDS]
+    shown = [_facet(path, matches[path], values, filter) for path, values in counts.items()]
+    return sorted(shown, key=lambda one: -one["matches"])[:_FIELDS]
 
 
 def _values(metadata: Mapping[str, Any], above: _Path) -> Iterator[tuple[_Path, _Value]]:

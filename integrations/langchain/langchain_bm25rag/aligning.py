@@ -12,7 +12,7 @@ from langchain_core.vectorstores import VectorStore
 
 from bm25rag import BM25Index
 from bm25rag.adapters import Call, Plan
-from langchain_bm25rag.documents import to_document
+from langchain_bm25rag.documents import to_documents
 
 # How many ids are named at once: databases limit the length of a statement.
 _AT_ONCE = 1000
@@ -45,7 +45,8 @@ def align_documents(
     added: list[str] = []
     deleted: list[str] = []
     for few in _batches(ids):
-        wanted = {found.id: to_document(found) for found in index.get(few)}
+        found = index.get(few)
+        wanted = dict(zip([one.id for one in found], to_documents(found), strict=True))
         try:
             answer = yield Call(store, "get_by_ids", (few,))
         except NotImplementedError:  # it has to replace, then, and ignore unknown ids

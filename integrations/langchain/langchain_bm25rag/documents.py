@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sized
+from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence, Sized
 from numbers import Number
 from typing import Any, TypeAlias
 from uuid import uuid4
@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from bm25rag import BM25Index, Hit
 from bm25rag import Document as StoredDocument
-from bm25rag.adapters import OnDuplicate, check_sequence, maker_of, with_fields
+from bm25rag.adapters import OnDuplicate, check_sequence, columns, maker_of, with_fields
 from bm25rag.errors import MetadataError
 
 Ids: TypeAlias = Iterable[str | float]
@@ -23,10 +23,11 @@ Metadatas: TypeAlias = Iterable[Mapping[str, Any] | None]
 
 _END = object()
 # The fields of a document that are not the index's.
+_GIVEN = frozenset({"id", "page_content", "metadata"})
 _REST = {
     name: value
     for name, value in Document(id="", page_content="", metadata={}).__dict__.items()
-    if name not in {"id", "page_content", "metadata"}
+    if name not in _GIVEN
 }
 _make = maker_of(BaseModel)
 
@@ -37,19 +38,36 @@ class _Unnamed(StoredDocument):
     __slots__ = ()
 
 
-def to_document(found: StoredDocument | Hit) -> Document:
-    """Convert a stored document; raise ``ValueError`` if the index does not hold its text."""
-    text = found.text
-    if text is None and found.fields is not None:  # it has other fields
-        text = ""
-    if text is None:
-        message = (
-            f"document {found.id!r} has no text to return: it was added to the BM25Index "
-            "with store_text=False or as a list of terms"
-        )
-        raise ValueError(message)
-    values = {"id": found.id, "metadata": found.metadata, "page_content": text, **_REST}
-    return _make(Document, values, {"id", "page_content", "metadata"})
+def to_documents(
+    found: Sequence[StoredDocument | Hit], shown: Mapping[str, Sequence[object]] | None = None
+) -> list[Document]:
+    """Convert what was found; raise ``ValueError`` if the index does not hold the text of one.
+
+    ``shown`` are keys that the metadata of the documents get, with a value for each document.
+    """
+    ids, texts, metadata = columns(found, "id", "text", "metadata")
+    for key, values in (shown or {}).items():
+        for own, value in zip(metadata, values, strict=True):
+            own[key] = value
+    if None in texts:
+        pairs = zip(texts, found, strict=True)
+        texts = [_other_text(one) if text is None else text for text, one in pairs]
+    each = [
+        {"id": id, "metadata": own, "page_content": text, **_REST}
+        for id, text, own in zip(ids, texts, metadata, strict=True)
+    ]
+    return _make(Document, each, _GIVEN)
+
+
+def _other_text(found: StoredDocument | Hit) -> str:
+    """Return the text of a document that has fields, but not this one."""
+    if found.fields is not None:
+        return ""
+    message = (
+        f"document {found.id!r} has no text to return: it was added to the BM25Index "
+        "with store_text=False or as a list of terms"
+    )
+    raise ValueError(message)
 
 
 def read_documents(

@@ -11,7 +11,7 @@ from bm25rag import BM25Index, Hit
 from bm25rag.adapters import Asking, Question
 from bm25rag.filters import Filter as ParsedFilter
 from bm25rag.filters import on_documents, parse_filter
-from langchain_bm25rag.documents import Ids, read_ids, to_document
+from langchain_bm25rag.documents import Ids, read_ids, to_documents
 
 Filter: TypeAlias = dict[str, Any] | set[str] | frozenset[str] | Callable[[Document], object]
 """The values of ``filter`` except None."""
@@ -29,9 +29,9 @@ def copy_filter(filter: Any) -> Any:
 def search(
     index: BM25Index, query: Question, k: int, filter: Filter | None, asking: Asking
 ) -> list[Hit]:
-    """Search the index, and read texts and metadata of all hits at once."""
+    """Search the index."""
     searched, parsed = narrow(index, filter)
-    return asking.find(searched, query, k, parsed, "text", "metadata")
+    return asking.find(searched, query, k, parsed)
 
 
 def delete(index: BM25Index, ids: Ids | None, filter: Filter | None) -> list[str]:
@@ -77,4 +77,4 @@ def filter_of(snapshot: BM25Index, filter: Filter | None) -> ParsedFilter | None
     parsed = parse_filter(filter)  # type: ignore[arg-type]
     if parsed is None or not parsed.per_document:
         return parsed
-    return on_documents(parsed, lambda id: to_document(snapshot.get([id])[0]))
+    return on_documents(parsed, lambda id: to_documents(snapshot.get([id]))[0])

@@ -48,7 +48,7 @@ from langchain_bm25rag.documents import (
     read_documents,
     read_ids,
     replace_metadata,
-    to_document,
+    to_documents,
     write,
 )
 from langchain_bm25rag.filters import Filter, choose, filter_of
@@ -229,7 +229,8 @@ class BM25HybridRetriever(BM25DocumentIndex):
 
     def _replacing(self, ids: Iterable[str], replaced: list[str]) -> Plan[None]:
         """Give the vector store what the index has of some documents by now."""
-        documents = {one.id: to_document(one) for one in self.index.get(list(dict.fromkeys(ids)))}
+        found = self.index.get(list(dict.fromkeys(ids)))
+        documents = dict(zip([one.id for one in found], to_documents(found), strict=True))
         with naming("the vector store", self.vector_store):
             yield from replace_vectors(self.vector_store, documents, replaced)
 
@@ -398,7 +399,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
             return ranking
 
         def found_by_index(ranking: Ranking) -> list[Document]:
-            return [to_document(one) for one in snapshot.get([id for id, _ in ranking])]
+            return to_documents(snapshot.get([id for id, _ in ranking]))
 
         asking_index = traced(parent, "BM25", query, ask_index(), found_by_index)
         asking_store = self._ask_store(parent, query, search.wanted, keywords)

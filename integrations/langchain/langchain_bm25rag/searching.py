@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Annotated, Any, Self, Unpack
 
@@ -16,7 +16,7 @@ from typing_extensions import TypeAliasType  # which Pydantic requires
 from bm25rag import BM25Index, Hit
 from bm25rag.adapters import Asking, DecayLike, Options, Question, check_count, spans_of
 from langchain_bm25rag.awaiting import awaits, reading
-from langchain_bm25rag.documents import to_document
+from langchain_bm25rag.documents import to_documents
 from langchain_bm25rag.filters import Filter, copy_filter, filter_of, search
 from langchain_bm25rag.settings import Opening, check_call
 from langchain_bm25rag.storing import Stored
@@ -85,15 +85,13 @@ class SearchingBM25(Stored, BaseRetriever):
     """How many of the best documents to leave out: the next page begins at ``offset + k``."""
 
     group: SkipValidation[str | None] = None
-    """A path in the metadata, such as ``"source"``: of documents with equal values there, the best
-    alone is returned, and ``k`` and ``offset`` count groups. ``"$text"`` groups equal texts."""
+    """A path in the metadata, such as ``"source"``, as in ``BM25Index.search``."""
 
     per_group: SkipValidation[int] = 1
-    """How many of each group's best documents to return at most."""
+    """How many documents of each group to return at most."""
 
     decay: SkipValidation[DecayLike | None] = None
-    """What lowers scores: a ``bm25rag.Decay`` by age, a ``bm25rag.Prior`` by a number, or a dict of
-    the arguments of one."""
+    """What lowers scores, as in ``BM25Index.search``."""
 
     parse_query: SkipValidation[bool] = False
     """Whether to read quotes and signs in a question, as ``bm25rag.Query.parse`` does."""
@@ -154,24 +152,20 @@ class SearchingBM25(Stored, BaseRetriever):
 
     def _asked(self, query: object, given: Mapping[str, Any]) -> tuple[int, Filter | None, Asking]:
         """Return what a call asks for, with the fields in place of arguments that are None."""
-        fields = self.__dict__
-        asked = {name: fields[name] for name in _PER_CALL}
-        unknown: list[str] = []
-        for name, value in given.items():
-            if name not in asked:
-                unknown.append(name)
-            elif value is not None:
-                asked[name] = value
+        unknown = [name for name in given if name not in _PER_CALL]
         check_call(type(self).__name__, query, unknown, _TAKES)
-        return asked.pop("k"), asked.pop("filter"), Asking(**asked)
+        asked = self.__dict__
+        if given:
+            asked = asked | {name: value for name, value in given.items() if value is not None}
+        return asked["k"], asked["filter"], Asking(*[asked[name] for name in Asking._fields])
 
-    def _documents(self, hits: Iterable[Hit]) -> list[Document]:
+    def _documents(self, hits: Sequence[Hit]) -> list[Document]:
         """Return hits as documents, with what their metadata shall tell."""
-        for key, name in ((self.score_key, "score"), (self.id_key, "id")):
-            if key is not None:
-                for hit in hits:
-                    hit.metadata[key] = getattr(hit, name)
+        shown: dict[str, list[Any]] = {}
+        if self.score_key is not None:
+            shown[self.score_key] = [hit.score for hit in hits]
+        if self.id_key is not None:
+            shown[self.id_key] = [hit.id for hit in hits]
         if self.spans_key is not None:
-            for hit in hits:
-                hit.metadata[self.spans_key] = spans_of(hit)
-        return [to_document(hit) for hit in hits]
+            shown[self.spans_key] = [spans_of(hit) for hit in hits]
+        return to_documents(hits, shown)

@@ -15,7 +15,7 @@ from bm25rag.adapters import Call, Plan, Tokenizer, planned
 from bm25rag.errors import ReadOnlyError
 from langchain_bm25rag.aligning import align_records
 from langchain_bm25rag.awaiting import awaited, reading, writing
-from langchain_bm25rag.documents import Ids, Metadatas, read_ids, replace_metadata, to_document
+from langchain_bm25rag.documents import Ids, Metadatas, read_ids, replace_metadata, to_documents
 from langchain_bm25rag.settings import Opening, make_index, open_index
 
 
@@ -55,7 +55,7 @@ class Stored:
 
         Unknown ids are skipped. What is no iterable of strings and numbers is a ``TypeError``.
         """
-        return [to_document(found) for found in self.index.get(read_ids(ids))]
+        return to_documents(self.index.get(read_ids(ids)))
 
     aget_by_ids = awaited(get_by_ids, reading)
 

@@ -25,7 +25,6 @@ from bm25rag.adapters import (
     check_real,
     is_blank,
     planned,
-    read_hits,
     work,
 )
 from bm25rag.fusion import FusionMethod, check_fusion
@@ -37,7 +36,7 @@ from langchain_bm25rag.documents import (
     NewIds,
     read_documents,
     read_texts,
-    to_document,
+    to_documents,
     write,
 )
 from langchain_bm25rag.filters import Filter, delete, narrow, search
@@ -459,7 +458,6 @@ class BM25VectorStore(Stored, VectorStore):
             hits = search(self.index, query, k, filter, asking)
         elif mode == "sparse":
             hits = index.vectors.search(vector, k, parsed, **asking.page)
-            read_hits(hits, "text", "metadata")
         else:
             page, fusion = asking.page, {name: getattr(self, name) for name in _FUSION}
             least = page.pop("min_score")
@@ -467,9 +465,8 @@ class BM25VectorStore(Stored, VectorStore):
                 "min_score", -math.inf if least is None else least, -math.inf, math.inf
             )
             hits = index.search_hybrid(query, vector, k, parsed, **page, **fusion)
-            read_hits(hits, "text", "metadata")  # of all, before some are left out
             hits = [hit for hit in hits if hit.score >= floor]
-        return [(to_document(hit), hit.score) for hit in hits]
+        return [*zip(to_documents(hits), [hit.score for hit in hits], strict=True)]
 
     # --- what needs dense vectors, or a scale ------------------------------------
 

@@ -32,7 +32,7 @@ from llama_index.retrievers.bm25rag.analysis import (
     choose_index,
 )
 from llama_index.retrievers.bm25rag.changes import NodeStore, choose_mode
-from llama_index.retrievers.bm25rag.filters import check_filters, translate
+from llama_index.retrievers.bm25rag.filters import check_filters, path_of, translate
 from llama_index.retrievers.bm25rag.nodes import held_index_ids
 from llama_index.retrievers.bm25rag.questions import check
 from llama_index.retrievers.bm25rag.syncing import check_docstore, docstore_of
@@ -138,24 +138,13 @@ class BM25Retriever(NodeStore, BaseRetriever):
         The parameters of BM25, the member of its family and the weights of fields, as in
         ``bm25rag.BM25Index``; ``None`` for its defaults. The fields of a node are its metadata by
         their names.
-    correct
-        Whether to correct words of a question that no node has, as ``BM25Index.correct`` does.
+    correct, min_score, group, per_group, decay
+        As in ``BM25Index.search``; ``group`` and ``decay`` name keys of the metadata, such as
+        ``"ref_doc_id"``. ``min_score`` does not apply to a question without a word, whose nodes
+        have no score.
     expand
-        Whether to expand a question by words of the nodes that answer it best (RM3), as
-        ``BM25Index.expand`` does; or a mapping of its ``fb_docs``, ``fb_terms`` and
-        ``original_query_weight``.
-    min_score
-        The least score of a node that is returned; ``None`` for any. It does not apply to a
-        question without a word, whose nodes have no score.
-    group
-        A key of the metadata, such as ``"ref_doc_id"``: of nodes with equal values there, the best
-        alone is returned, and ``similarity_top_k`` counts such groups. Nodes without a value are
-        each a group. ``"$text"`` groups equal texts.
-    per_group
-        How many of each group's best nodes to return at most.
-    decay
-        What lowers scores by age or by a number: a ``bm25rag.Decay``, a ``bm25rag.Prior``, or a
-        dict of the arguments of one.
+        Whether to expand a question (RM3), as ``BM25Index.expand`` does; or a mapping of its
+        ``fb_docs``, ``fb_terms`` and ``original_query_weight``.
     spans_key
         The metadata key for the words of a node that match, each a dict of ``start`` and ``end``
         in its content, and ``term``; ``None`` for none. Models do not get to see it.
@@ -385,8 +374,9 @@ class BM25Retriever(NodeStore, BaseRetriever):
         index = self.bm25 if whole else self.bm25.snapshot()
         filter = translate(self._filters, index)
         question: Question = query_bundle.query_str
-        k = self._similarity_top_k
-        return self._find(index, question, k, filter, self._asking, self._spans_key)
+        asking = self._asking.with_paths(path_of)
+        hits = asking.find(index, question, self._similarity_top_k, filter)
+        return self._with_scores(hits, self._spans_key)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)

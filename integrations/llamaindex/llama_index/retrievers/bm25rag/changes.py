@@ -15,23 +15,21 @@ from llama_index.retrievers.bm25rag.nodes import (
     mode_of,
     read_documents,
     to_document,
-    to_node,
+    to_nodes,
     with_new_metadata,
-    with_score,
+    with_scores,
     with_spans,
 )
 from llama_index.retrievers.bm25rag.persistence import saved_settings
-from llama_index.retrievers.bm25rag.questions import in_core
 from llama_index.retrievers.bm25rag.syncing import SyncResult, compare
 from llama_index.retrievers.bm25rag.twins import in_thread
 
 from bm25rag import BM25Index, Document, Hit
 from bm25rag.adapters import (
-    Asking,
     OnDuplicate,
-    Question,
     check_sequence,
     check_strings,
+    columns,
     with_fields,
 )
 from bm25rag.errors import MetadataError
@@ -291,7 +289,7 @@ class NodeStore:
         """
         index = self._snapshot()
         found = read_documents(index, _ids_of(index, node_ids, check_filters(filters)))
-        return [self._to_node(document) for document in found]
+        return self._to_nodes([*found])
 
     aadd_nodes = in_thread(add_nodes)
     aupdate_metadata = in_thread(update_metadata)
@@ -312,27 +310,13 @@ class NodeStore:
         """Give the index to write to."""
         yield self.bm25
 
-    def _find(
-        self,
-        index: BM25Index,
-        question: Question,
-        k: int,
-        filter: FilterSpec | None,
-        asking: Asking,
-        spans_key: str | None,
-    ) -> list[NodeWithScore]:
-        """Return the k best nodes; if only a filter says which, the first, with score 0."""
-        wanted = ("text", "metadata", "payload")
-        hits = in_core(asking).find(index, question, k, filter, *wanted)
-        return self._with_scores(hits, spans_key)
-
     def _with_scores(self, hits: Sequence[Hit], spans_key: str | None) -> list[NodeWithScore]:
         """Return the nodes of hits."""
-        nodes = [self._to_node(hit) for hit in hits]
+        nodes = self._to_nodes(hits)
         if spans_key is not None:
             pairs = zip(nodes, hits, strict=True)
             nodes = [with_spans(node, hit, spans_key) for node, hit in pairs]
-        return [with_score(node, hit.score) for node, hit in zip(nodes, hits, strict=True)]
+        return with_scores(nodes, columns(hits, "score")[0])
 
     def _to_documents(self, nodes: Sequence[BaseNode]) -> list[Document]:
         documents = []
@@ -359,12 +343,13 @@ class NodeStore:
         live = self._live.get(found.id)
         return live if live is not None and live.is_of(found) else None
 
-    def _to_node(self, found: Document | Hit) -> BaseNode:
-        live = self._live_of(found)
-        node = to_node(found)
-        if live is not None and isinstance(node, IndexNode):
-            node.obj = live.obj
-        return node
+    def _to_nodes(self, found: Sequence[Document | Hit]) -> list[BaseNode]:
+        lives = [self._live_of(one) for one in found] if self._live else ()
+        nodes = to_nodes(found)
+        for node, live in zip(nodes, lives, strict=False):
+            if live is not None and isinstance(node, IndexNode):
+                node.obj = live.obj
+        return nodes
 
 
 def pick_added(

@@ -13,12 +13,5 @@ def check(asking: Asking, spans_key: Any = None) -> Asking:
     """Return options; a ``TypeError`` or ``ValueError`` names one that is wrong."""
     if not isinstance(spans_key, str | None):
         raise TypeError(f"spans_key must be a str or None, got {spans_key!r:.100}")
-    checked = in_core(asking).checked()
+    checked = asking.with_paths(path_of).checked()
     return checked._replace(group=asking.group, decay=decay_dict(asking.decay))
-
-
-def in_core(asking: Asking) -> Asking:
-    """Return options as the core takes them."""
-    if asking.group is None and asking.decay is None:  # most of them
-        return asking
-    return asking.with_paths(path_of)

@@ -16,7 +16,7 @@ from llama_index.retrievers.bm25rag.nodes import (
     relations_of,
     sources_without_key,
     to_document,
-    to_node,
+    to_nodes,
 )
 
 from bm25rag import BM25Index
@@ -71,7 +71,7 @@ def _is_held(node: BaseNode, found: Stored, mode: MetadataMode) -> bool:
     given = to_document(node, mode)
     if is_same(given, found):
         return True
-    stored = to_node(found)
+    (stored,) = to_nodes([found])
     try:
         kept = json_to_doc(doc_to_json(stored))
     except ValueError:  # no document store can hold it
@@ -112,7 +112,7 @@ def _refuse_whole_documents(index: BM25Index, nodes: dict[str, BaseNode], inner:
     dropped = sources_without_key(index)
     whole = [id for id in strange if id in dropped]
     if not whole and (cut := index.ids({SOURCE_PATH: {"$in": strange}})):
-        whole = [to_node(found).ref_doc_id or "" for found in index.get(cut[:1])]
+        whole = [node.ref_doc_id or "" for node in to_nodes(index.get(cut[:1]))]
     if not whole and not any(id in index for id in nodes):
         cut_from_some = dropped or index.count({SOURCE_PATH: {"$exists": True}})
         whole = [id for id in strange if cut_from_some and isinstance(nodes[id], Document)]

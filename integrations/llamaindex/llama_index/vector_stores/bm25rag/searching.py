@@ -22,10 +22,10 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 from llama_index.retrievers.bm25rag.changes import NodeStore
-from llama_index.retrievers.bm25rag.filters import check_filters, translate
+from llama_index.retrievers.bm25rag.filters import check_filters, path_of, translate
 from llama_index.retrievers.bm25rag.nodes import REF_DOC_ID, with_spans
 from llama_index.retrievers.bm25rag.persistence import Settings
-from llama_index.retrievers.bm25rag.questions import check, in_core
+from llama_index.retrievers.bm25rag.questions import check
 from llama_index.vector_stores.bm25rag.dense import DenseStoreError, Vectors, check_options
 from llama_index.vector_stores.bm25rag.encoding import Encoder, SparseEncoderCallable
 from llama_index.vector_stores.bm25rag.folders import Folder
@@ -38,15 +38,12 @@ from bm25rag.adapters import (
     check_real,
     check_strings,
     is_blank,
-    read_hits,
 )
 from bm25rag.filters import And, Filter, parse_filter
 from bm25rag.fusion import Ranking, fuse
 from bm25rag.hybrid import with_parts
 
 _Mode = VectorStoreQueryMode
-# What nodes are made of.
-_READ = ("text", "metadata", "payload")
 
 
 class Scope(NamedTuple):
@@ -151,7 +148,7 @@ class Retrieval(NodeStore):
         """Answer a query; ``BM25VectorStore.query`` says how, and lists the exceptions."""
         others = dict(given)
         spans_key = others.pop("spans_key", None)
-        asking = in_core(check(Asking.taken_from(others), spans_key))
+        asking = check(Asking.taken_from(others), spans_key).with_paths(path_of)
         check_options("query", others, self.vectors)
         mode = _Mode(query.mode)
         scope = Scope.of(query, self.snapshot())
@@ -264,9 +261,7 @@ class Retrieval(NodeStore):
                 kind = type(text).__name__
                 raise TypeError(f"query_str must be a text for sparse_query_fn, got {kind}")
             (vector,) = self._of_queries.encode([text])
-            hits = scope.snapshot.vectors.search(vector, k, scope.filter, **asking.page)
-            read_hits(hits, *_READ)
-            return hits
+            return scope.snapshot.vectors.search(vector, k, scope.filter, **asking.page)
         if scope.snapshot.vectors:
             raise ValueError(
                 f"query mode {query.mode.value!r} needs a vector of the query, as the nodes have "
@@ -348,7 +343,7 @@ class Retrieval(NodeStore):
     def _read(self, ids: Sequence[str], scope: Scope) -> dict[str, BaseNode]:
         """Return by id those of some nodes that the index holds and that pass."""
         found = scope.snapshot.get(ids, scope.filter)
-        return {document.id: self._to_node(document) for document in found}
+        return {node.node_id: node for node in self._to_nodes(found)}
 
 
 def _count(name: str, value: int | None, default: int) -> int:
@@ -388,7 +383,7 @@ def _find_words(
 ) -> list[Hit]:
     """Find the k best nodes that contain a word of the query, or of another text."""
     question = _text_of(query) if text is None else text
-    return asking.find(scope.snapshot, question, k, scope.filter, *_READ)
+    return asking.find(scope.snapshot, question, k, scope.filter)
 
 
 def _refuse_rewriting(asking: Asking, mode: _Mode) -> None:

@@ -28,13 +28,6 @@ def check_query(query: object, name: str = "query") -> AnyQuestion:
     return query
 
 
-def asks_for_all(query: object, filters: object) -> bool:
-    """Whether a query is blank and there is a filter: what passes is found, in document order."""
-    if not filters:
-        return False
-    return not query.strip() if isinstance(query, str) else query in ([], {})
-
-
 def check_sparse_embedding(query: object) -> dict[str, float]:
     """Return the sparse embedding of a query as weights by term."""
     name = "query_sparse_embedding"

@@ -21,12 +21,13 @@ from haystack.dataclasses import ByteStream, Document, SparseEmbedding
 
 from bm25rag import Document as Stored
 from bm25rag import Hit
-from bm25rag.adapters import decode_metadata, encode_metadata, spans_of
+from bm25rag.adapters import columns, decode_metadata, encode_metadata, spans_of
 from bm25rag.errors import MetadataError
 from bm25rag.vectors import read_vector
 
 # The fields of a document that are those of no search.
 _EMPTY = vars(Document(id="-"))
+_set_fields = vars(Document)["__dict__"].__set__
 
 
 def to_core(documents: Iterable[Document]) -> list[Stored]:
@@ -46,16 +47,38 @@ def to_core(documents: Iterable[Document]) -> list[Stored]:
 
 
 def from_core(
-    stored: Stored | Hit, score: float | None = None, with_embedding: bool = True
+    found: Sequence[Stored | Hit],
+    scores: Sequence[float | None] | None = None,
+    with_embedding: bool = True,
+    spans_key: str | None = None,
+) -> list[Document]:
+    """Return new documents, with the scores of a search or else those they were written with.
+
+    Under ``spans_key``, the meta of hits have the words that match.
+    """
+    ids, texts, metas, payloads = columns(found, "id", "text", "metadata", "payload")
+    if spans_key is not None:
+        for meta, hit in zip(metas, found, strict=True):
+            meta[spans_key] = spans_of(hit)  # type: ignore[arg-type]
+    given = [None] * len(ids) if scores is None else scores
+    each = zip(ids, texts, metas, payloads, given, strict=True)
+    return [_from_core(with_embedding, *one) for one in each]
+
+
+def _from_core(
+    with_embedding: bool,
+    id: str,
+    text: str | None,
+    meta: dict[str, Any],
+    payload: bytes | None,
+    score: float | None,
 ) -> Document:
-    """Return a new document, with the score of a search or else the one it was written with."""
-    if stored.payload is None and stored.id:
+    if payload is None and id:
         # As ``Document(...)``, in a quarter of its time: nothing is left to check or to compute.
         document = Document.__new__(Document)
-        found = {"id": stored.id, "content": stored.text, "meta": stored.metadata, "score": score}
-        vars(document).update(_EMPTY, **found)
+        _set_fields(document, {**_EMPTY, "id": id, "content": text, "meta": meta, "score": score})
         return document
-    rest = {} if stored.payload is None else decode_metadata(stored.payload)
+    rest = {} if payload is None else decode_metadata(payload)
     made: dict[str, Any] = {}
     if with_embedding and "embedding" in rest:
         made["embedding"] = _read_numbers(rest["embedding"])
@@ -66,19 +89,12 @@ def from_core(
         data = base64.b64decode(blob["data"])
         made["blob"] = ByteStream(data, meta=blob["meta"], mime_type=blob["mime_type"])
     return Document(
-        id=stored.id,
-        content=None if rest.get("no_content") else stored.text,
-        meta=stored.metadata,
+        id=id,
+        content=None if rest.get("no_content") else text,
+        meta=meta,
         score=rest.get("score") if score is None else score,
         **made,
     )
-
-
-def from_hit(hit: Hit, score: float, with_embedding: bool, spans_key: str | None) -> Document:
-    """Return a new document, with the words that match under a key of its meta."""
-    if spans_key is not None:
-        hit.metadata[spans_key] = spans_of(hit)
-    return from_core(hit, score, with_embedding)
 
 
 def _payload(document: Document) -> bytes | None:

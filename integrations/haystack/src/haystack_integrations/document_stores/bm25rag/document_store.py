@@ -25,13 +25,12 @@ from haystack_integrations.document_stores.bm25rag.analyzers import (
 )
 from haystack_integrations.document_stores.bm25rag.arguments import (
     AnyQuestion,
-    asks_for_all,
     check_documents,
     check_query,
     check_sparse_embedding,
 )
 from haystack_integrations.document_stores.bm25rag.awaited import reads, writes
-from haystack_integrations.document_stores.bm25rag.conversion import from_core, from_hit, to_core
+from haystack_integrations.document_stores.bm25rag.conversion import from_core, to_core
 from haystack_integrations.document_stores.bm25rag.fields import (
     Meta,
     field_name,
@@ -56,6 +55,7 @@ from bm25rag.adapters import (
     check_real,
     check_strings,
     end_threads,
+    is_blank,
     is_url,
     sample_metadata,
     with_fields,
@@ -494,7 +494,7 @@ class BM25DocumentStore:
             As in ``bm25rag.fusion.fuse``; the first weight is that of BM25.
         """
         search = self._search(filters, top_k, **options)
-        if asks_for_all(query, search.filter):
+        if search.filter is not None and is_blank(query):
             return search.page()
         page = search.asking.page
         del page["min_score"]
@@ -541,7 +541,8 @@ class BM25DocumentStore:
     def hybrid_documents(self, search: HybridSearch) -> list[Document]:
         """Return what a hybrid search has found: new documents with fused scores, best first."""
         with_embedding, key = self.return_embedding, self.spans_key
-        return [from_hit(hit, hit.score, with_embedding, key) for hit in search.hits()]
+        hits = search.hits()
+        return from_core(hits, [hit.score for hit in hits], with_embedding, key)
 
     def _search(self, *arguments: Any, **options: Any) -> Search:
         fixed = self._current, self.return_embedding, self.spans_key
@@ -555,7 +556,7 @@ class BM25DocumentStore:
         """Return copies of the documents that pass, in the order of writing."""
         index = self._current
         stored = index.get(index.ids(filter_of(index, filters)))
-        return [from_core(document, with_embedding=self.return_embedding) for document in stored]
+        return from_core(stored, with_embedding=self.return_embedding)
 
     def count_documents_by_filter(self, filters: dict[str, Any] | None) -> int:
         """Return the number of documents that pass."""

@@ -9,10 +9,9 @@ from typing import Any
 from haystack.dataclasses import Document
 from haystack_integrations.document_stores.bm25rag.arguments import (
     AnyQuestion,
-    asks_for_all,
     check_query,
 )
-from haystack_integrations.document_stores.bm25rag.conversion import from_core, from_hit
+from haystack_integrations.document_stores.bm25rag.conversion import from_core
 from haystack_integrations.document_stores.bm25rag.filters import translate
 
 from bm25rag import BM25Index, Hit
@@ -21,7 +20,8 @@ from bm25rag.adapters import (
     Question,
     check_count,
     check_flag,
-    read_hits,
+    columns,
+    is_blank,
 )
 from bm25rag.filters import Filter
 
@@ -31,7 +31,7 @@ _SCALING_FACTOR = 8
 
 def filter_of(index: BM25Index, filters: dict[str, Any] | None) -> Filter | None:
     """Translate a filter of the documents of an index."""
-    return translate(filters, lambda id: from_core(index.get([id])[0]))
+    return translate(filters, lambda id: from_core(index.get([id]))[0])
 
 
 def path_of(field: str) -> str:
@@ -76,7 +76,7 @@ class Search:
         asked = {
             name: self.rewritten(check_query(query, name))
             for name, query in queries.items()
-            if not asks_for_all(query, self.filter)
+            if self.filter is None or not is_blank(query)
         }
         index, few, page = self.index, [*asked.values()], self.asking.page
         if len(queries) == 1:
@@ -95,17 +95,16 @@ class Search:
     def page(self) -> list[Document]:
         """Return some of the documents that pass, in the order of writing."""
         ids = self.index.ids(self.filter, k=self.limit, offset=self.asking.offset)
-        return [from_core(one, with_embedding=self._with_embedding) for one in self.index.get(ids)]
+        return from_core(self.index.get(ids), with_embedding=self._with_embedding)
 
     def documents(self, hits: Sequence[Hit]) -> list[Document]:
         """Return what was found, with scores as asked."""
-        read_hits(hits, "text", "metadata", "payload")
-        scores = [_scale(hit.score) if self._scaled else hit.score for hit in hits]
-        return [
-            from_hit(hit, score, self._with_embedding, self._spans_key)
-            for hit, score in zip(hits, scores, strict=True)
-            if self._floor is None or score >= self._floor
-        ]
+        (scores,) = columns(hits, "score")
+        if self._scaled:
+            scores = [_scale(score) for score in scores]
+        if self._floor is not None:
+            hits = [hit for hit, score in zip(hits, scores, strict=True) if score >= self._floor]
+        return from_core(hits, scores[: len(hits)], self._with_embedding, self._spans_key)
 
 
 def _scale(score: float) -> float:

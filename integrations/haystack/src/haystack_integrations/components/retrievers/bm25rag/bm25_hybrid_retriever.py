@@ -16,7 +16,6 @@ from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from haystack_integrations.document_stores.bm25rag.arguments import (
     AnyQuestion,
     Question,
-    asks_for_all,
 )
 from haystack_integrations.document_stores.bm25rag.awaited import reads
 
@@ -26,6 +25,7 @@ from bm25rag.adapters import (
     Call,
     DecayLike,
     Plan,
+    is_blank,
     naming,
     planned,
     run,
@@ -171,7 +171,7 @@ class BM25HybridRetriever(StoreRetriever):
         store = self.document_store
         asking = store.parsed(query) if self.parse_query else query
         asked = self._settled(locals())
-        if asks_for_all(asking, asked["filters"]):
+        if asked["filters"] and is_blank(asking):
             return {"documents": store.bm25_retrieval(asking, **asked)}
         search = self._search(asking, asked)
         yield Call(self, "warm_up")
