@@ -28,7 +28,6 @@ from bm25rag.search.plain_terms import RestrictedTerms, Terms
 from bm25rag.search.query import InField, Part
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.postings import Postings
-from bm25rag.segments.segment import Segment
 
 # How many documents are ranked at first where texts are looked at, and how many times more if too
 # few of them pass.
@@ -152,33 +151,29 @@ class _Within:
 
         Once the time is over, those are yielded that come next and are known, and no others.
         """
-        known = self._known
-        while batch := [*islice(ranked, min(size, _MOST_TOGETHER))]:
-            done, ends = 0, False
-            while done < len(batch) and not ends:
-                rest = islice(batch, done, None) if self.asks_texts else ()
-                new = [row for row, _ in rest if row not in known]
-                ends = bool(new) and is_over()
-                if new and not ends:
-                    self._look_at(new)
-                while done < len(batch) and (not self.asks_texts or batch[done][0] in known):
-                    row, score = batch[done]
-                    yield row, score, not self.asks_texts or known[row]
-                    done += 1
+        while True:
+            batch: list[tuple[int, float]] = []
+            texts: dict[int, _Texts] = {}
+            length, ends = 0, False
+            for row, score in islice(ranked, min(size, _MOST_TOGETHER)):
+                if self.asks_texts and row not in self._known:
+                    if not texts and is_over():
+                        ends = True
+                        break
+                    texts[row] = _texts(self._whole, *self._whole.locate(row))
+                    length += sum(len(text) for _, text in texts[row])
+                batch.append((row, score))
+                if length > _CHARACTERS:
+                    break
+            if not batch:
+                return
+            if texts:
+                self._known.update(zip(texts, self._fit([*texts.values()]), strict=True))
+            for row, score in batch:
+                yield row, score, not self.asks_texts or self._known[row]
             if ends:
                 return
             size *= 2
-
-    def _look_at(self, rows: Sequence[int]) -> None:
-        """Look at the texts of documents, as many as have so many characters together."""
-        texts: list[_Texts] = []
-        length, size = 0, 1
-        while len(texts) < len(rows) and length <= _CHARACTERS:
-            read = _texts_of_each(self._whole, rows[len(texts) : len(texts) + size])
-            length += sum(len(text) for own in read for _, text in own)
-            texts += read
-            size *= 2  # one may be as long as many others
-        self._known.update(zip(rows, self._fit(texts), strict=False))
 
     def _fit(self, texts_of: Sequence[_Texts]) -> list[bool]:
         """Say of each document whether its texts fit."""
@@ -222,37 +217,19 @@ def _check_fields(snapshot: Snapshot, restriction: Restriction) -> None:
 
 def _texts(snapshot: Snapshot, segment_index: int, number: int) -> _Texts:
     """Return the texts of a document, each with its field; not those of weight 0."""
-    return _texts_in(snapshot, snapshot.views[segment_index].segment, [number])[0]
-
-
-def _texts_of_each(snapshot: Snapshot, rows: Sequence[int]) -> list[_Texts]:
-    """Return the same for the documents at some rows."""
-    texts: list[_Texts] = [[] for _ in rows]
-    for view, places, numbers in snapshot.by_segment(np.array(rows, np.int64)):
-        found = _texts_in(snapshot, view.segment, numbers.tolist())
-        for place, own in zip(np.arange(len(rows))[places].tolist(), found, strict=True):
-            texts[place] = own
-    return texts
-
-
-def _texts_in(snapshot: Snapshot, segment: Segment, numbers: Sequence[int]) -> list[_Texts]:
-    """Return the same for some documents of a segment."""
-    weights = dict(snapshot.parameters.fields or ())
-    names = segment.names or (None,)
-    columns = [segment.texts_of(name or "text").texts(numbers) for name in names]
-    texts = []
-    for number, *stored in zip(numbers, *columns, strict=True):
-        given = [(name, text) for name, text in zip(names, stored, strict=True) if text is not None]
-        if not given:
-            raise ValueError(
-                "phrases, and parts of stop words alone, are looked for in the stored texts, and "
-                f"that of the document {segment.id_of(number)!r} is not stored: add texts with "
-                "store_text=True, or ask for words in must alone"
-            )
-        texts.append(
-            [own for own in given if own[0] is None or (own[0] != CONTEXT and weights[own[0]])]
+    segment, weights = snapshot.views[segment_index].segment, dict(snapshot.parameters.fields or ())
+    stored = [(name, segment.texts_of(name or "text")) for name in segment.names or (None,)]
+    texts = [(name, column.texts((number,))[0]) for name, column in stored]
+    given = [(name, text) for name, text in texts if text is not None]
+    if not given:
+        raise ValueError(
+            "phrases, and parts of stop words alone, are looked for in the stored texts, and that "
+            f"of the document {segment.id_of(number)!r} is not stored: add texts with "
+            "store_text=True, or ask for words in must alone"
         )
-    return texts
+    return [
+        (name, text) for name, text in given if name is None or (name != CONTEXT and weights[name])
+    ]
 
 
 def _best_first(

@@ -31,7 +31,7 @@ def index() -> BM25Index:
 def test_a_question_is_answered_as_the_index_answers_it(
     index: BM25Index, asking: Asking, question: Question, expected: dict[str, Any]
 ) -> None:
-    found = asking.find(index, question, 5, None, "text", "metadata")
+    found = asking.find(index, question, 5)
     assert [(hit.id, hit.score, hit.corrections) for hit in found] == [
         (hit.id, hit.score, hit.corrections) for hit in index.search(question, 5, **expected)
     ]
