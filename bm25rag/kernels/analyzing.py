@@ -293,7 +293,7 @@ def _otherwise_in(
 def _meet(
     data: cython.pointer[cython.const[cython.uchar]], start: cython.Py_ssize_t
 ) -> cython.bint:
-    """Whether words may meet within ``_AT_ONCE`` bytes: in vectors, a sixth of one by one."""
+    """Whether words may meet within ``_AT_ONCE`` bytes, which are asked in vectors."""
     meet: cython.uchar = 0
     i: cython.Py_ssize_t
     for i in range(start, start + _AT_ONCE):
@@ -423,7 +423,7 @@ def _wide_kind(
     is_sign: cython.bint
     if first == 0xC3:
         return 0 if second == 0x97 or second == 0xB7 else _ABROAD
-    if first == 0xE2 and second == 0x80:  # neither hyphens and joiners nor U+2019
+    if first == 0xE2 and second == 0x80:  # of hyphens and joiners nothing is said
         second = data[place + 2]
         if second == 0x99:
             return _APOSTROPHE
@@ -685,7 +685,7 @@ def analyze_texts(texts, utf8, words, tokens, counts, rules, otherwise):
             bare.append(number)
         elif otherwise is not None:
             found = None
-            if looks and cython.compiled:
+            if looks and cython.compiled:  # interpreted, the text is encoded again
                 found = _otherwise_in(cython.address(data[begin]), ends[number] - begin, otherwise)
             if found is None:
                 found = _otherwise_of(texts[number], otherwise)

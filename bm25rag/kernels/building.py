@@ -8,7 +8,7 @@ import numpy as np
 from bm25rag.common.pages import empty_apart
 from bm25rag.kernels.lookup import crc_table
 from bm25rag.kernels.memory import empty, view
-from bm25rag.kernels.records import STRIP
+from bm25rag.kernels.records import STRIP, STRIP_GAP
 
 Numbers = cython.fused_type(cython.ushort, cython.uint)
 Small = cython.fused_type(cython.uchar, cython.uint)
@@ -18,8 +18,7 @@ _ALL = cython.declare(cython.uint, 0xFFFFFFFF)
 _STOPPED = cython.declare(cython.uint, 0xFFFFFFFF)
 # A strip has so many documents: a power of two.
 _SHIFT = cython.declare(cython.Py_ssize_t, STRIP.bit_length() - 1)
-# The largest gap of a pair of a row.
-_GAP = cython.declare(cython.Py_ssize_t, 255)
+_GAP = cython.declare(cython.Py_ssize_t, STRIP_GAP)
 
 
 def checksums(data, offsets):

@@ -27,6 +27,7 @@ from bm25rag.kernels.boundary import Backend
 from bm25rag.kernels.checks import check_terms
 from bm25rag.kernels.records import (
     STRIP,
+    STRIP_GAP,
     Matches,
     PostingsTarget,
     Queries,
@@ -38,9 +39,6 @@ from bm25rag.kernels.records import (
     TermNumbers,
 )
 from bm25rag.kernels.scanner_interface import STOPPED
-
-# The largest gap of a pair of a row.
-_GAP = 255
 
 
 class NumpyBackend(Backend):
@@ -204,11 +202,11 @@ class NumpyBackend(Backend):
             row[strips] = largest
             return row
         gaps = np.diff(strips, prepend=0)
-        divided = np.maximum(gaps - 1, 0) // _GAP
+        divided = np.maximum(gaps - 1, 0) // STRIP_GAP
         ends = np.cumsum(divided + 1) - 1
         pairs = np.zeros((len(gaps) + int(divided.sum()), 2), np.uint8)
-        pairs[:, 0] = _GAP
-        pairs[ends, 0], pairs[ends, 1] = gaps - _GAP * divided, largest
+        pairs[:, 0] = STRIP_GAP
+        pairs[ends, 0], pairs[ends, 1] = gaps - STRIP_GAP * divided, largest
         return pairs.reshape(-1)
 
 

@@ -21,8 +21,8 @@ from bm25rag.common.arrays import (
 )
 from bm25rag.kernels.checks import check_array, check_rising, least_and_most, require
 
-# How many documents a strip has.
-STRIP = 32
+# How many documents a strip has, and the largest gap of a pair of a row of strips.
+STRIP, STRIP_GAP = 32, 255
 
 
 class SegmentArrays:
