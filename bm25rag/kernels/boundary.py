@@ -492,6 +492,18 @@ class Backend(ABC):
     def number_query(self, query: Collection[str], numbers: TermNumbers) -> list[int]:
         """Return the numbers of the terms of one query: ``number_terms`` without arrays."""
 
+    @abstractmethod
+    def crc32(self, data: bytes | memoryview, before: int = 0) -> int:
+        """Return the CRC-32 of bytes, as ``zlib.crc32``.
+
+        Parameters
+        ----------
+        data
+            The bytes.
+        before
+            That of what they follow.
+        """
+
     def checksums(self, data: UInt8, offsets: UInt64) -> UInt32:
         """Return the CRC-32 of byte strings.
 

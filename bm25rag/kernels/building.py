@@ -6,7 +6,7 @@ import cython
 import numpy as np
 
 from bm25rag.common.pages import empty_apart
-from bm25rag.kernels.lookup import crc_table
+from bm25rag.kernels.checksum import crc_table
 from bm25rag.kernels.memory import empty, view
 from bm25rag.kernels.records import STRIP, STRIP_GAP
 

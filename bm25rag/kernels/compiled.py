@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from bm25rag.kernels.scanner_interface import FoldArrays, Scanner, Texts
 
 find("shared")  # which all import
-load("selecting")  # which others import
+checksum = load("checksum")  # which others import
+load("selecting")
 scratch = load("scratch")
 for _name in ("collecting", "planning", "exact", "coarse", "filtered", "strips", "lookup"):
     load(_name)  # which `searching` imports
@@ -76,6 +77,11 @@ class CompiledBackend(Backend):
         found: tuple[list[int], list[float]] = searching.search_one(
             prepared, own, query, weights, floor, plan
         )
+        return found
+
+    def crc32(self, data: bytes | memoryview, before: int = 0) -> int:
+        """Return the CRC-32 of bytes; see ``Backend``."""
+        found: int = checksum.crc32(data, before)
         return found
 
     def _find_wrong(

@@ -1,5 +1,7 @@
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 
+from bm25rag.kernels.checksum cimport crc_after
+
 cdef extern from * nogil:
     """
     static inline Py_ssize_t bm25rag_length(unsigned long long piece) {
@@ -20,8 +22,10 @@ cdef inline void store(unsigned char[::1] data, Py_ssize_t place,
     bm25rag_store(&data[place], piece)
 
 cdef class _Blocks:
-    cdef const unsigned char[::1] flags
+    cdef unsigned char[::1] flags
     cdef Py_ssize_t size
+    cdef const unsigned char[::1] data
+    cdef const unsigned int[::1] sums
 
 cdef class _Strings:
     cdef _Blocks blocks
@@ -62,6 +66,7 @@ cdef class Postings:
 
 # Here, because Cython checks what is given to a function of the module alone for None, which raises.
 cdef bint _checked(_Blocks blocks, Py_ssize_t start, Py_ssize_t stop) noexcept nogil
+cdef bint _check_block(_Blocks blocks, Py_ssize_t block) noexcept nogil
 cdef bint _lies_right(_Strings strings, Py_ssize_t number) noexcept nogil
 cdef Py_ssize_t _first_of(const unsigned int[::1] keys, unsigned int key) noexcept nogil
 cdef bint find_term(Postings postings, const unsigned char *name, Py_ssize_t size,

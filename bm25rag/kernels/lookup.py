@@ -9,14 +9,16 @@ from __future__ import annotations
 import cython
 import numpy as np
 
+from bm25rag.kernels.checksum import IS_FAST
 from bm25rag.kernels.memory import empty, view
 
+# How many documents numbers of 16 bits tell apart.
+_NUMBERS = cython.declare(cython.Py_ssize_t, 1 << 16)
 # Keys from which on one is guessed at.
 _GUESSED = cython.declare(cython.Py_ssize_t, 64)
-# Of CRC-32.
-_POLYNOMIAL = np.uint32(0xEDB88320)
 
 if not cython.compiled:
+    from bm25rag.kernels.checksum import crc_after
 
     def length_of(piece: int) -> int:
         """Return how many bytes a piece has."""
@@ -30,7 +32,7 @@ if not cython.compiled:
 @cython.final
 @cython.cclass
 class _Blocks:
-    """Which blocks of a file have been checked."""
+    """Which blocks of a file have been checked, and what checks the others, if anything does."""
 
 
 @cython.final
@@ -54,6 +56,8 @@ def _prepare_blocks(file) -> _Blocks:
     blocks: _Blocks = _Blocks()
     blocks.flags = view(file.flags)
     blocks.size = file.size
+    blocks.data = view(file.data)
+    blocks.sums = view(file.sums if IS_FAST else np.empty(0, np.uint32))
     return blocks
 
 
@@ -104,13 +108,28 @@ def prepare_postings(postings, terms):
 @cython.nogil
 @cython.exceptval(check=False)
 def _checked(blocks: _Blocks, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> cython.bint:
-    """Whether the bytes of the file from ``start`` to before ``stop`` have been checked."""
+    """Check the bytes of the file from ``start`` to before ``stop``; return if they are right."""
     block: cython.Py_ssize_t
     if blocks.flags.shape[0] == 0 or start >= stop:  # not of a file
         return True
     for block in range(start // blocks.size, (stop - 1) // blocks.size + 1):
-        if not blocks.flags[block]:
+        if not blocks.flags[block] and not _check_block(blocks, block):
             return False
+    return True
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _check_block(blocks: _Blocks, block: cython.Py_ssize_t) -> cython.bint:
+    """Do so for a block that has not been checked; it is not right if Python is to do that."""
+    start: cython.Py_ssize_t = block * blocks.size
+    size: cython.Py_ssize_t = min(blocks.size, blocks.data.shape[0] - start)
+    if block >= blocks.sums.shape[0] or size <= 0:
+        return False
+    if crc_after(0, cython.address(blocks.data[start]), size) != blocks.sums[block]:
+        return False
+    blocks.flags[block] = 1  # other threads may write the same
     return True
 
 
@@ -236,14 +255,6 @@ def unpack(pieces, numbers, starts, stops):
                 place = _put_together(known, packed, begins[text], ends[text], out, place)
             places[text + 1] = place
     return None if place < 0 else (data[:place].copy(), offsets)
-
-
-def crc_table():
-    """Return what each byte does to a CRC-32, lowest bit first, as zlib has it, uint32 (256,)."""
-    table = np.arange(256, dtype=np.uint32)
-    for _ in range(8):
-        table = np.where(table & 1, table >> 1 ^ _POLYNOMIAL, table >> 1).astype(np.uint32)
-    return table
 
 
 @cython.cfunc
@@ -442,10 +453,12 @@ def _are_right(postings: Postings, starts: cython.const[cython.longlong][::1]) -
     if _wrong(postings.documents, 0, starts, postings.block_size, postings.size) != 0:
         return False
     most: cython.uint = 0
+    of_narrow: cython.ushort = 0
     i: cython.Py_ssize_t
     if postings.is_narrow:
         for i in range(start, stop):
-            most = max(most, postings.narrow[i])
+            of_narrow = max(of_narrow, postings.narrow[i])
+        most = of_narrow
     else:
         for i in range(start, stop):
             most = max(most, postings.wide[i])
@@ -477,17 +490,19 @@ def _wrong(
     ``edges`` say where the postings of each block are in ``numbers``, which begin at ``first``.
     """
     last: cython.Py_ssize_t = edges[edges.shape[0] - 1]
-    most: cython.Py_ssize_t = 0
-    falls: cython.bint = False
+    # Of 16 bits, as the documents are, or eight times fewer would be compared at once.
+    most: cython.ushort = 0
+    falls: cython.ushort = 0
     in_block: cython.Py_ssize_t
     block: cython.Py_ssize_t
     posting: cython.Py_ssize_t
-    for posting in range(edges[0] - first, last - first):
-        most = max(most, numbers[posting])
+    if block_size < _NUMBERS:
+        for posting in range(edges[0] - first, last - first):
+            most = max(most, numbers[posting])
     for block in range(edges.shape[0] - 1):
         in_block = size - block * block_size
         for posting in range(edges[block] - first + 1, edges[block + 1] - first):
-            falls |= numbers[posting] <= numbers[posting - 1]
+            falls |= cython.cast(cython.ushort, numbers[posting] <= numbers[posting - 1])
         if edges[block] < edges[block + 1]:
             falls |= numbers[edges[block + 1] - first - 1] >= in_block
     if most >= block_size:

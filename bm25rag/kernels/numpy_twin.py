@@ -84,6 +84,10 @@ class NumpyBackend(Backend):
         numbers, best = _best(candidates, scores, plan.k, floor)
         return numbers.tolist(), best.tolist()
 
+    def crc32(self, data: bytes | memoryview, before: int = 0) -> int:
+        """Return the CRC-32 of bytes; see ``Backend``."""
+        return zlib.crc32(data, before)
+
     def _find_wrong(
         self, documents: UInt16, starts: Int64, block_size: int, size: int
     ) -> str | None:

@@ -295,17 +295,23 @@ class FileBlocks(NamedTuple):
     Parameters
     ----------
     flags
-        1 for each block that has been checked, else 0, uint8; read anew by each call. Empty: the
-        arrays need no check.
+        1 for each block that has been checked, else 0, uint8; read anew by each call, which may
+        check more. Empty: the arrays need no check.
     size
         How many bytes a block has.
     places
         Where each array begins, in bytes.
+    data
+        All blocks, uint8.
+    sums
+        The CRC-32 that each block must have, uint32; empty: the kernels check none.
     """
 
     flags: UInt8
     size: int
     places: Sequence[int]
+    data: UInt8 = np.empty(0, np.uint8)
+    sums: UInt32 = np.empty(0, np.uint32)
 
 
 class StringArrays:
@@ -675,6 +681,10 @@ def _check_blocks(file: FileBlocks | None, arrays: Sequence[np.ndarray[Any, Any]
     if file is None:
         return FileBlocks(np.empty(0, np.uint8), 1, [0] * len(arrays))
     check_array("flags", file.flags, np.uint8)
+    check_array("data", file.data, np.uint8)
+    check_array("sums", file.sums, np.uint32)
+    require(file.flags.flags.writeable, "the flags cannot be written")
+    require(len(file.sums) in (0, len(file.flags)), "not a checksum for each block")
     require(len(file.places) == len(arrays) and file.size >= 1, "not a place for each array")
     for place, array in zip(file.places, arrays, strict=True):
         end = place + array.nbytes if array.nbytes else 0

@@ -23,7 +23,7 @@ import cython
 import numpy as np
 
 from bm25rag.kernels.checks import check_terms
-from bm25rag.kernels.lookup import crc_table
+from bm25rag.kernels.checksum import crc_table
 from bm25rag.kernels.memory import empty, view
 
 if not cython.compiled:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -141,9 +141,9 @@ class TermCache(TermNumbers):
         """Return the document frequency of a term; see ``TermNumbers``."""
         if self._statistics is not None:
             return self._statistics.frequency(utf8(term))
-        ends = accumulate(table.shape[1] for table in self.starts)
-        each = zip(self._views, np.split(places, list(ends)), strict=False)
-        return sum(view.count_living(starts) for view, starts in each)
+        ends = pairwise(accumulate((table.shape[1] for table in self.starts), initial=0))
+        each = zip(self._views, ends, strict=True)
+        return sum(view.count_living(places[first:last]) for view, (first, last) in each)
 
     @lazy_property
     def _idfs(self) -> Float32:

@@ -12,16 +12,16 @@ import json
 import os
 import stat
 import sys
-import zlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from bm25rag.common.arrays import Array, UInt8
+from bm25rag.common.arrays import Array, UInt8, UInt32
 from bm25rag.common.chunks import Chunks
 from bm25rag.common.logs import tell
 from bm25rag.errors import CorruptIndexError
+from bm25rag.kernels import backend
 from bm25rag.kernels.records import FileBlocks
 from bm25rag.storage.fs import new_file
 
@@ -60,7 +60,12 @@ def write_arrays(path: str, arrays: Mapping[str, Array | Chunks]) -> FileRecord:
         sums = _write_data(file, arrays)
         file.write(sums)
         size = file.tell()
-    return FileRecord(os.path.basename(path), size, zlib.crc32(sums, zlib.crc32(header)))
+    return FileRecord(os.path.basename(path), size, _checksum(header, sums))
+
+
+def _checksum(header: bytes, sums: bytes | memoryview) -> int:
+    crc32 = backend.current().crc32
+    return crc32(sums, crc32(header))
 
 
 def _aligned(position: int) -> int:
@@ -68,7 +73,7 @@ def _aligned(position: int) -> int:
 
 
 def _write_data(file: Any, arrays: Mapping[str, Array | Chunks]) -> bytes:
-    sums: list[int] = []
+    crc32, sums = backend.current().crc32, list[int]()
     running, filled, position = 0, 0, 0
 
     def put(data: memoryview) -> None:
@@ -77,7 +82,7 @@ def _write_data(file: Any, arrays: Mapping[str, Array | Chunks]) -> bytes:
         position += len(data)
         while len(data):
             piece = data[: BLOCK - filled]
-            running, filled = zlib.crc32(piece, running), filled + len(piece)
+            running, filled = crc32(piece, running), filled + len(piece)
             data = data[len(piece) :]
             if filled == BLOCK:
                 sums.append(running)
@@ -101,6 +106,8 @@ class ArraysFile:
 
     It is mapped, shared with other processes, or read into memory. If size, header or checksums are
     not those of ``record``, which comes from the manifest, ``CorruptIndexError`` is raised.
+    ``data`` are all blocks, ``checked`` says which have been checked, and ``sums`` are what they
+    must have; the kernels, which have the same, check more.
     """
 
     def __init__(self, path: str, record: FileRecord, mapped: bool) -> None:
@@ -110,8 +117,8 @@ class ArraysFile:
         blocks = -(-self._length // BLOCK)
         self._body = memoryview(self._data)[start : start + self._length]
         self._checked = bytearray(blocks)
-        # The same for the kernels.
         self.checked: UInt8 = np.frombuffer(self._checked, np.uint8)
+        self.data: UInt8 = np.frombuffer(self._body, np.uint8)
 
     def _read_header(self, record: FileRecord) -> int:
         data = self._data
@@ -131,11 +138,11 @@ class ArraysFile:
         except UNREADABLE as error:
             raise self.reject("header", f"cannot be read ({error})") from None
         sums = data[start + self._length :]
-        if zlib.crc32(sums, zlib.crc32(header)) != record.checksum:
+        if _checksum(header, sums) != record.checksum:
             raise self.reject("header", "does not have the recorded checksum")
         if start % _ALIGN or len(sums) != 4 * -(-self._length // BLOCK):
             raise self.reject("header", "does not describe the file")
-        self._sums = np.frombuffer(sums, "<u4")
+        self.sums: UInt32 = np.frombuffer(sums, "<u4").astype(np.uint32, copy=False)
         return start
 
     def _check_layout(self) -> None:
@@ -169,20 +176,21 @@ class ArraysFile:
         first = start // BLOCK
         if stop <= (first + 1) * BLOCK and start < stop and self._checked[first]:
             return  # most are short, and have been checked
-        for block in range(start // BLOCK, -(-stop // BLOCK)):
-            self._check_block(name, block)
+        self._check_blocks(name, first, -(-stop // BLOCK))
 
     def check_all(self) -> None:
         """Check every block; raise ``CorruptIndexError``."""
-        for block in range(len(self._checked)):
-            self._check_block("a block", block)
+        self._check_blocks("a block", 0, len(self._checked))
 
-    def _check_block(self, name: str, block: int) -> None:
-        if not self._checked[block]:
-            data = self._body[block * BLOCK : (block + 1) * BLOCK]
-            if zlib.crc32(data) != self._sums[block]:
-                raise self.reject(name, "does not have the recorded checksum")
-            self._checked[block] = 1
+    def _check_blocks(self, name: str, first: int, last: int) -> None:
+        checked, body, sums = self._checked, self._body, self.sums.data
+        crc32 = backend.current().crc32
+        for block in range(first, last):
+            if not checked[block]:
+                data = body[block * BLOCK : (block + 1) * BLOCK]
+                if crc32(data) != sums[block]:
+                    raise self.reject(name, "does not have the recorded checksum")
+                checked[block] = 1
 
     def reject(self, name: str, problem: str) -> CorruptIndexError:
         """Return the error for contents that cannot be right."""
@@ -220,15 +228,16 @@ class CheckedArray:
         return self._file.reject(self._name, problem)
 
     @property
-    def place(self) -> tuple[UInt8, int]:
-        """Which blocks of the file have been checked, and where in it this begins, in bytes."""
-        return self._file.checked, self._offset
+    def place(self) -> tuple[ArraysFile, int]:
+        """The file, and where in it this begins, in bytes."""
+        return self._file, self._offset
 
 
 def file_blocks(*arrays: CheckedArray) -> FileBlocks:
     """Return where arrays of one file lie, as the kernels take it."""
-    flags, _ = arrays[0].place
-    return FileBlocks(flags, BLOCK, [array.place[1] for array in arrays])
+    file, _ = arrays[0].place
+    places = [array.place[1] for array in arrays]
+    return FileBlocks(file.checked, BLOCK, places, file.data, file.sums)
 
 
 def damage(path: str, name: str, problem: str) -> CorruptIndexError:

@@ -214,6 +214,20 @@ def test_an_array_beyond_its_file_is_refused() -> None:
             StringArrays(offsets, data, FileBlocks(np.ones(1, np.uint8), 16, places))
 
 
+def test_blocks_of_a_file_whose_arrays_do_not_fit_are_refused() -> None:
+    offsets, data = np.array([0, 1], np.uint64), np.frombuffer(b"a", np.uint8)
+    flags, whole = np.zeros(2, np.uint8), np.zeros(32, np.uint8)
+    fixed = np.frombuffer(bytes(2), np.uint8)
+    for blocks, wrong in (
+        (FileBlocks(flags, 16, [0, 16], whole, np.zeros(1, np.uint32)), "checksum"),
+        (FileBlocks(flags, 16, [0, 16], whole, np.zeros(2, np.int64)), "sums"),
+        (FileBlocks(flags, 16, [0, 16], whole.view(np.int8), np.zeros(2, np.uint32)), "data"),
+        (FileBlocks(fixed, 16, [0, 16]), "written"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=wrong):
+            StringArrays(offsets, data, blocks)
+
+
 def test_terms_of_queries_get_their_numbers() -> None:
     numbers = Numbers({"red": 0, "sea": -1, "new": 2})
     queries = [["red", "new"], (), ("sea", "red", "new"), {"sea": 2.0}]

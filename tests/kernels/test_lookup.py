@@ -79,7 +79,7 @@ def test_codes_of_many_kinds_take_four_bytes() -> None:
 
 
 def test_of_a_file_only_what_is_checked_is_read(tmp_path: Path) -> None:
-    """At first all is left to Python, which checks it; from then on, the kernels answer."""
+    """At first the kernels check it, or leave it to Python; from then on, they answer."""
     texts = [f"{' '.join(WORDS)} only{number}" for number in range(30)]
     saved = build(texts, 7)
     saved.save(tmp_path / "index")
@@ -88,13 +88,45 @@ def test_of_a_file_only_what_is_checked_is_read(tmp_path: Path) -> None:
         postings = postings_of(BM25Index.open(tmp_path / "index", tokenizer=str.split))
         assert postings.arrays is not None
         postings.arrays.file.flags[:] = 0  # the file has one block, which reading it has checked
-        for term in ("word", "only7"):
-            assert looked_up(postings, term) is None
         expected = postings_of(saved).find(b"word").tolist()
+        if looked_up(postings, "word") is not None:
+            assert checks_blocks()
+            assert postings.arrays.file.flags.all()
+            assert looked_up(postings, "word") == expected
         assert postings.find(b"word").tolist() == expected
         if backends.current().name != "numpy":
             assert looked_up(postings, "word") == expected
             assert looked_up(postings, "absent") is not None
+
+
+def checks_blocks() -> bool:
+    """Whether the kernels check blocks of files themselves."""
+    if backends.current().name == "numpy":
+        return False
+    from bm25rag.kernels import checksum  # compiled, or interpreted: which is known by now
+
+    return bool(checksum.IS_FAST)
+
+
+@pytest.mark.parametrize("is_right", [True, False])
+def test_kernels_check_blocks_of_a_file_or_leave_them_to_python(is_right: bool) -> None:
+    """The offsets lie in the first block of 16 bytes, the data in the other two, one short."""
+    data = bytes(np.array([0, 16, 17], np.uint32)) + bytes(4) + b"0123456789abcdefg"
+    blocks = [data[first : first + 16] for first in range(0, len(data), 16)]
+    sums = np.array(list(map(zlib.crc32, blocks)), np.uint32)
+    sums[2] ^= not is_right
+    whole, flags = np.frombuffer(data, np.uint8), np.zeros(3, np.uint8)
+    offsets, characters = whole[:12].view(np.uint32), whole[16:]
+    strings = StringArrays(offsets, characters, FileBlocks(flags, 16, [0, 16], whole, sums))
+    decode = backends.current().decode
+    if not checks_blocks():
+        assert decode(strings, [0]) is None, "left to Python"
+        assert not flags.any()
+        return
+    assert decode(strings, [0]) == ["0123456789abcdef"]
+    assert flags.tolist() == [1, 1, 0], "nothing else is looked at"
+    assert decode(strings, [0, 1]) == (["0123456789abcdef", "g"] if is_right else None)
+    assert flags.tolist() == [1, 1, is_right]
 
 
 def test_of_a_file_only_checked_strings_are_decoded() -> None:
