@@ -52,11 +52,13 @@ class Source(Protocol):
 
     ``row`` is the name in messages of what a row's metadata come from, ``store_text`` whether
     to keep the texts. Once a segment takes ``room`` bytes, the other documents are not read.
+    ``merged`` is whether it is only to be merged with others.
     """
 
     row: str
     store_text: bool
     room: float
+    merged: bool
 
     def __iter__(self) -> Iterator[Block]: ...
 
@@ -73,6 +75,7 @@ class NewDocuments:
     # The name in messages of a row's metadata.
     row = "metadata[{}]"
     room: float = math.inf
+    merged = False
 
     def __init__(
         self,
@@ -167,6 +170,7 @@ class NewRecords:
 
     row = "documents[{}]"
     room: float = math.inf
+    merged = False
 
     def __init__(
         self,

@@ -171,7 +171,8 @@ class BM25Index:
             analyzer, variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on, fields=fields
         )
         given = texts, ids, metadata, payloads, vectors, store_text, progress
-        index._live.add(NewDocuments(*given, index._live.state.names), on_duplicate, threads)
+        documents = NewDocuments(*given, index._live.state.names)
+        index._live.add(documents, on_duplicate, threads, wants_ids=False)
         return index
 
     @classmethod

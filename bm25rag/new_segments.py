@@ -19,7 +19,7 @@ from bm25rag.segments.view import SegmentView
 
 
 class Added(NamedTuple):
-    """A new segment.
+    """A new segment, and the ids of its documents, if they were wanted.
 
     ``replaced`` are the documents, as segment and number, that it replaces.
     """
@@ -37,6 +37,7 @@ def analyse_documents(
     next_id: int,
     on_duplicate: str,
     threads: int,
+    wants_ids: bool,
 ) -> Added:
     """Analyse new documents; raise as ``BM25Index.add``."""
     ids = _Ids(snapshot, next_id, on_duplicate)
@@ -55,10 +56,10 @@ def analyse_documents(
                 raise error.at(documents.row.format(row)) from None
             if builder.nbytes >= documents.room:
                 break
-        segment = builder.finish()
+        segment = builder.finish(documents.merged)
     if ids.stale:
         segment = merge_segments([SegmentView(segment).without(ids.stale)])
-    return Added(segment, ids.written, ids.replaced, ids.next_id)
+    return Added(segment, ids.written() if wants_ids else [], ids.replaced, ids.next_id)
 
 
 def _plain_each(name: str, block: Block, ids: Sequence[str]) -> list[dict[str, Any]]:
@@ -87,10 +88,12 @@ class _Ids:
         self.replaced: set[tuple[int, int]] = set()
         self.stale: list[int] = []
 
-    @property
     def written(self) -> list[str]:
-        """The ids of all admitted documents, in document order."""
-        if self._generated:  # a million strings take 60 MB, which a build has use for
+        """Return the ids of all admitted documents, in document order.
+
+        A million strings take 60 MB, which a build has use for.
+        """
+        if self._generated:
             return list(map(str, chain.from_iterable(self._generated)))
         return list(self._documents)
 

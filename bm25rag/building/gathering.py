@@ -105,7 +105,7 @@ def gather(
         index = open_folder(PARTS, path, "w", tokenizer=tokenizer)
         try:
             part = _Part(source, blocks, digest, part_room(plan.memory, plan.threads))
-            index.add(part, plan.on_duplicate, plan.threads)
+            index.add(part, plan.on_duplicate, plan.threads, wants_ids=False)
             receipt = begun | {
                 "read": digest.documents,
                 "digest": str(digest),
@@ -171,6 +171,8 @@ class _Digest:
 
 class _Part(Source):
     """The next blocks of a source, as many as there is room for."""
+
+    merged = True
 
     def __init__(self, source: Source, blocks: Iterator[Block], digest: _Digest, room: int) -> None:
         self.row, self.store_text, self.room = source.row, source.store_text, room

@@ -163,8 +163,15 @@ class LiveIndex:
 
     # --- writes ------------------------------------------------------------------------
 
-    def add(self, documents: Source, on_duplicate: str, threads: int | None) -> list[str]:
-        """Add documents, all or none; return the ids written. See ``BM25Index.add``."""
+    def add(
+        self,
+        documents: Source,
+        on_duplicate: str,
+        threads: int | None,
+        *,
+        wants_ids: bool = True,
+    ) -> list[str]:
+        """Add documents, all or none; return the ids written if wanted. See ``BM25Index.add``."""
         from bm25rag.new_segments import analyse_documents
 
         check_choice("on_duplicate", on_duplicate, get_args(OnDuplicate))
@@ -174,10 +181,9 @@ class LiveIndex:
             workers = check_count("threads", threads, least=1)
         with self._lock.taken():
             snapshot = self._changeable()
-            new = analyse_documents(
-                documents, snapshot.analyzer, snapshot, self.state.next_id, on_duplicate, workers
-            )
-            if new.ids:
+            settings = snapshot.analyzer, snapshot, self.state.next_id, on_duplicate, workers
+            new = analyse_documents(documents, *settings, wants_ids)
+            if len(new.segment):
                 views = [*_without(snapshot, new.replaced), SegmentView(new.segment)]
                 probe = self.state.probe or snapshot.analyzer.probe()
                 self._install(views, next_id=new.next_id, probe=probe)

@@ -140,8 +140,11 @@ class SegmentBuilder:
         counted = sum(counter.nbytes for counter in self._counters)
         return strings + counted + _DOCUMENT_BYTES * self._counters[0].texts
 
-    def finish(self) -> Segment:
-        """Return the segment; the builder is used up."""
+    def finish(self, merged: bool = False) -> Segment:
+        """Return the segment; the builder is used up.
+
+        If it is only to be ``merged`` with others, it has nothing that searches alone need.
+        """
         while len(self._counters[0]):
             self._number_next()
         counted = [counter.finish() for counter in self._counters]
@@ -154,7 +157,7 @@ class SegmentBuilder:
             self._metadata.finish(),
             self._payloads.finish(),
         )
-        fields, vectors = self._fields.finish(), self._vectors.finish()
+        fields, vectors = self._fields.finish(), self._vectors.finish(merged)
         others = {name: texts.finish() for name, texts in self._other_texts.items()}
         return Segment(postings(), *documents, tokens, fields, vectors, others)
 

@@ -73,13 +73,16 @@ class VectorsBuilder:
         """About how many bytes it takes to make the postings of what was added."""
         return _POSTING_BYTES * self._postings + _TERM_BYTES * len(self._numbers)
 
-    def finish(self) -> Postings | None:
-        """Return the postings, ``None`` if there are none; the builder is used up."""
+    def finish(self, merged: bool = False) -> Postings | None:
+        """Return the postings, ``None`` if there are none; the builder is used up.
+
+        If they are only to be ``merged`` with others, they have no rows.
+        """
         self._numbers.default_factory = None  # or it refers to itself, and is not freed at once
         if not self._postings:
             return None
         terms = TermColumn(build_column(utf8_each(list(self._numbers))))
-        return build_vectors(terms, self._runs, self._documents)
+        return build_vectors(terms, self._runs, self._documents, merged)
 
 
 class Weights:
@@ -130,9 +133,9 @@ class Weights:
             return bits
         return np.searchsorted(self.distinct, bits).astype(self.type)
 
-    def postings(self, placed: Placed, documents: int) -> Postings:
+    def postings(self, placed: Placed, documents: int, merged: bool = False) -> Postings:
         """Return the postings of so many documents, given where they are placed."""
-        rows = self.rows(documents).rows(placed)
+        rows = None if merged else self.rows(documents).rows(placed)
         bits = self.distinct
         if bits is None:
             bits, placed = placed.codes, placed._replace(codes=own_codes(0, len(placed.codes)))
@@ -144,13 +147,15 @@ class Weights:
         return RowMaker(self.distinct, self.bounds, documents, doc_blocks.DOC_BLOCK)
 
 
-def build_vectors(terms: Terms, runs: list[Run], documents: int) -> Postings:
+def build_vectors(terms: Terms, runs: list[Run], documents: int, merged: bool = False) -> Postings:
     """Make the postings of vectors; terms and runs are as for ``build_postings``.
 
-    The runs have the bits of weights where others have tf.
+    The runs have the bits of weights where others have tf. ``merged`` is as for
+    ``VectorsBuilder.finish``.
     """
     weights = Weights(run.tf for run in runs)
-    return weights.postings(place_postings(terms, runs, documents, weights), documents)
+    placed = place_postings(terms, runs, documents, weights)
+    return weights.postings(placed, documents, merged)
 
 
 def own_codes(first: int, last: int) -> UInt32:
