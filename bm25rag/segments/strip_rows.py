@@ -58,36 +58,44 @@ class RowMaker:
 
     Attributes
     ----------
-    pays
-        Whether there are any rows: the weights are known to be positive, and the documents many.
+    fits
+        Whether there can be rows: the weights are known to be positive.
     """
 
     def __init__(
         self, weights: UInt32 | None, bounds: tuple[float, float], documents: int, block_size: int
     ) -> None:
-        self._in_block, cells = strip_cells(documents, block_size)
-        self._least = max(1, int(cells * LEAST_IN_STRIP))
-        self._most = int(cells * DENSE)
-        self.pays: bool = (
-            weights is not None and 0 < bounds[0] <= bounds[1] and documents >= STRIPS_FROM
-        )
+        self._in_block, self._cells = strip_cells(documents, block_size)
+        self._pays = documents >= STRIPS_FROM
+        self.fits: bool = weights is not None and 0 < bounds[0] <= bounds[1]
         self._levels = np.empty(0, np.uint8)
-        if weights is not None and self.pays:
+        if weights is not None and self.fits:
             self._levels = strip_levels(weights.view(np.float32), bounds[1])
 
     def frequent(self, indptr: Unsigned | Int64) -> UInt32:
-        """Return the numbers of the terms that have rows, given where postings begin."""
-        if not self.pays:
+        """Return the numbers of the terms that get rows, given where postings begin."""
+        if not (self.fits and self._pays):
             return np.empty(0, np.uint32)
-        return np.flatnonzero(np.diff(indptr.astype(np.int64)) >= self._least).astype(np.uint32)
+        least = max(1, int(self._cells * LEAST_IN_STRIP))
+        return np.flatnonzero(np.diff(indptr.astype(np.int64)) >= least).astype(np.uint32)
 
     def each(self, postings: Placed, terms: UInt32) -> Iterator[UInt8]:
         """Yield the rows of some of these terms."""
-        strip_row, bounds = backend.current().strip_row, postings.indptr.data
-        for number in terms.tolist():
-            starts = postings.doc_blocks.starts(number, bounds)
-            some = postings.documents, postings.codes, starts
-            yield strip_row(*some, self._levels, self._in_block, self._most)
+        most = int(self._cells * DENSE)
+        return (self._row(postings, number, most) for number in terms.tolist())
+
+    def like(self, postings: Placed, number: int, size: int) -> UInt8:
+        """Return the row of a term in the form, a level for each strip or pairs, of one of a size.
+
+        Which form pays is what the writer of a file thinks, as is which terms have rows.
+        """
+        return self._row(postings, number, -1 if size == self._cells else self._cells)
+
+    def _row(self, postings: Placed, number: int, most: int) -> UInt8:
+        """Return a term's row: pairs, if it is in at most so many strips."""
+        starts = postings.doc_blocks.starts(number, postings.indptr.data)
+        some = postings.documents, postings.codes, starts
+        return backend.current().strip_row(*some, self._levels, self._in_block, most)
 
     def rows(self, postings: Placed) -> StripRows | None:
         """Return the rows of all frequent terms; ``None`` if there are none."""

@@ -381,10 +381,10 @@ class CheckedVectors(CheckedPostings):
         terms, _, offsets = self._checked_rows()
         weights = None if self._is_wide else self.code_tf
         maker = RowMaker(weights, bounds, len(self.lengths), self.doc_blocks.size)
-        if not maker.pays:
-            raise self._levels.reject("belongs to other weights")
-        ends: list[int] = offsets.tolist()
-        for row, (start, stop) in zip(maker.each(self, terms), pairwise(ends), strict=True):
+        if not maker.fits:
+            raise self._levels.reject("belongs to weights that are not all positive")
+        for number, (start, stop) in zip(terms.tolist(), pairwise(offsets.tolist()), strict=True):
+            row = maker.like(self, number, stop - start)
             if not np.array_equal(self._levels[start:stop], row):
                 raise self._levels.reject("does not agree with the weights")
 

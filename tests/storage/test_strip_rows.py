@@ -123,6 +123,8 @@ def test_all_ways_to_one_segment_store_the_same_rows(
         patch("bm25rag.building.gathering.part_room", lambda *_: 1),
         patch("bm25rag.building.final_merge.merge_room", lambda *_: 1 << 10),
         patch.object(RowMaker, "each", autospec=True, side_effect=RowMaker.each) as each,
+        # No part makes rows, which only the index itself has.
+        patch.object(RowMaker, "rows", side_effect=AssertionError("made for a part")),
     ):
         BM25Index.build(given, tmp_path / "in parts")
     assert each.call_count > 3  # ranges of terms
@@ -162,6 +164,23 @@ def test_few_vectors_and_those_of_any_sign_have_no_rows_in_files(tmp_path: Path)
     BM25Index.from_texts([[]] * 120, vectors=signed).save(tmp_path / "signed")
     for name in ("few", "signed"):
         assert not any("strips" in array for array in arrays_of(tmp_path / name))
+
+
+@pytest.mark.parametrize("dense", [0.0, 0.3])
+def test_rows_of_a_writer_with_other_constants_are_right(
+    saved: Path, right: list[list[tuple[str, str]]], tmp_path: Path, dense: float
+) -> None:
+    """From how many documents on, which terms, and in which form is what the writer thinks."""
+    constants = {"STRIPS_FROM": SIZE, "LEAST_IN_STRIP": 0.4, "DENSE": dense}
+    with patch.multiple("bm25rag.segments.strip_rows", **constants):
+        made().save(tmp_path / "other")
+    arrays, own = arrays_of(tmp_path / "other"), arrays_of(saved)
+    sizes = np.diff(arrays["vectors.strips.offsets"])
+    assert 0 < len(sizes) < len(own["vectors.strips.terms"])
+    assert (sizes == 6 * 64).all() == (dense == 0.0)
+    with patch.multiple("bm25rag.segments.strip_rows", STRIPS_FROM=10 * SIZE):
+        BM25Index.verify(tmp_path / "other")
+        assert answers(BM25Index.open(tmp_path / "other", untrusted=True)) == right
 
 
 def test_each_flipped_byte_of_a_row_is_found_when_it_is_used(
