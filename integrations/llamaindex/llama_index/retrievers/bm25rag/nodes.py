@@ -212,7 +212,7 @@ def to_nodes(found: Sequence[Hit | Stored]) -> list[BaseNode]:
     """Return new nodes of their original classes; text nodes of what was not stored as a node."""
     ids, texts, metadata, payloads = columns(found, "id", "text", "metadata", "payload")
     made = [*map(_to_node, ids, texts, metadata, map(_parse, ids, payloads))]
-    bare = _construct(TextNode, [one for one in made if type(one) is dict], _GIVEN)
+    bare = _construct(TextNode, [one for one in made if isinstance(one, dict)], _GIVEN)
     if len(bare) == len(made):  # as of most indexes
         return bare  # type: ignore[return-value]
     each = iter(bare)
