@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import is_
 from typing import Any, NamedTuple, Self, TypeAlias, TypedDict
 
 from bm25rag.common.checks import check_count, check_flag, check_real
@@ -93,8 +94,15 @@ class Asking(NamedTuple):
         """
         return cls(**{name: given.pop(name) for name in cls._fields if name in given})
 
+    @property
+    def is_usual(self) -> bool:
+        """Whether all options are those of most questions: nothing is asked for."""
+        return all(map(is_, self, _USUAL))
+
     def checked(self) -> Self:
         """Return the same; a ``TypeError`` or ``ValueError`` names an option that is wrong."""
+        if self.is_usual:
+            return self
         check_flag("correct", self.correct)
         if isinstance(self.expand, Mapping):
             if unknown := [name for name in self.expand if name not in _OF_EXPAND]:
@@ -200,12 +208,17 @@ class Asking(NamedTuple):
         question, k, filter
             As in ``BM25Index.search``.
         """
+        if filter is None and self.is_usual:
+            return index.search(question, k)
         if filter is not None and is_blank(question):
             index.search("", k, min_score=self.min_score)  # checks them
             passing = index.get(index.ids(filter, k=k, offset=self.offset))
             return [_unscored(document) for document in passing]
         asked, correct = self.rewrite(self.read(question, index), index, filter)
         return index.search(asked, k, filter, correct=correct, **self.page)
+
+
+_USUAL = Asking()
 
 
 def _unscored(found: Document) -> Hit:

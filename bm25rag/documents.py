@@ -132,8 +132,8 @@ class Contents(Protocol):
     def read(self, name: str, position: int) -> Any:
         """Return ``text``, ``metadata``, ``payload`` or ``fields`` of one: the same each time."""
 
-    def read_all(self, name: str) -> Sequence[Any]:
-        """Return a field of each; new objects."""
+    def read_all(self, name: str) -> list[Any]:
+        """Return a field of each; a list of new objects."""
 
     def group_size(self, position: int) -> int | None:
         """Return how many documents of one's group match, in a search with groups."""
@@ -337,20 +337,26 @@ def columns(found: Sequence[Hit | Document], *fields: str) -> list[list[Any]]:
         Of ``id``, ``score``, ``text``, ``metadata``, ``payload`` and ``fields``.
     """
     read: list[list[Any]] = [[] for _ in fields]
-    while (first := len(read[0])) < len(found):
+    first = 0
+    while first < len(found):
         contents = getattr(found[first], "_contents", None)
         if (read_all := getattr(contents, "read_all", None)) is None:
-            for column, name in zip(read, fields, strict=True):
-                column.append(getattr(found[first], name))
-            continue
-        for column, name in zip(read, fields, strict=True):
-            column += read_all(name)
-        end = min(len(read[0]), len(found)) - 1
-        last: Any = found[end]
-        if last._contents is not contents or last._position != end - first:
-            raise ValueError("hits must be those that a query has returned, from the first on")
-    for column in read:
-        del column[len(found) :]
+            each = [[getattr(found[first], name)] for name in fields]
+        else:
+            each = [read_all(name) for name in fields]
+            end = min(first + len(each[0]), len(found)) - 1
+            last: Any = found[end]
+            if last._contents is not contents or last._position != end - first:
+                raise ValueError("hits must be those that a query has returned, from the first on")
+        if not first:  # they are all, mostly
+            read = each
+        else:
+            for column, more in zip(read, each, strict=True):
+                column += more
+        first = len(read[0])
+    if first > len(found):
+        for column in read:
+            del column[len(found) :]
     return read
 
 

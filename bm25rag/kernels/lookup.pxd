@@ -13,13 +13,26 @@ cdef extern from * nogil:
     #endif
         __builtin_memcpy(data, &piece, 8);
     }
+    static inline void bm25rag_fetch(const void *data, Py_ssize_t size) {
+        const char *at = (const char *)data, *end = at + size;
+        for (; at < end; at += 64) __builtin_prefetch(at);
+    }
     """
+    void bm25rag_fetch(const void *data, Py_ssize_t size)
     Py_ssize_t length_of "bm25rag_length" (unsigned long long piece)
     void bm25rag_store(unsigned char *data, unsigned long long piece)
 
 cdef inline void store(unsigned char[::1] data, Py_ssize_t place,
                        unsigned long long piece) noexcept nogil:
     bm25rag_store(&data[place], piece)
+
+cdef inline void fetch(const unsigned char[::1] data, const unsigned short[::1] numbers,
+                       Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    if stop > start:
+        if data.shape[0]:
+            bm25rag_fetch(&data[start], stop - start)
+        else:
+            bm25rag_fetch(&numbers[start], 2 * (stop - start))
 
 cdef class _Blocks:
     cdef unsigned char[::1] flags

@@ -16,6 +16,8 @@ from bm25rag.kernels.memory import empty, view
 _NUMBERS = cython.declare(cython.Py_ssize_t, 1 << 16)
 # Keys from which on one is guessed at.
 _GUESSED = cython.declare(cython.Py_ssize_t, 64)
+# Strings that are fetched together, and then decoded.
+_TOGETHER = cython.declare(cython.Py_ssize_t, 16)
 
 if not cython.compiled:
     from bm25rag.kernels.checksum import crc_after
@@ -158,15 +160,31 @@ def _lies_right(strings: _Strings, number: cython.Py_ssize_t) -> cython.bint:
     return _checked(strings.blocks, at + strings.width * start, at + strings.width * stop)
 
 
+@cython.cfunc
+def _fetch(strings: _Strings, numbers: list):
+    """Let strings come into the cache side by side, and not each when the one before is read."""
+    number: cython.Py_ssize_t
+    for number in numbers:
+        if cython.compiled and _lies_right(strings, number):
+            fetch(  # noqa: F821 - of the .pxd
+                strings.data, strings.numbers, _start(strings, number), _start(strings, number + 1)
+            )
+
+
 def decode(strings: _Strings, numbers):
     """Decode some strings; see ``Backend.decode``."""
     found: list = []
+    wanted: list = list(numbers)
     number: cython.Py_ssize_t
     start: cython.Py_ssize_t
     stop: cython.Py_ssize_t
+    i: cython.Py_ssize_t
     if strings.width == 2:
-        return _decode_packed(strings, numbers, found)
-    for number in numbers:
+        return _decode_packed(strings, wanted, found)
+    for i in range(len(wanted)):
+        if i % _TOGETHER == 0:
+            _fetch(strings, wanted[i : i + _TOGETHER])
+        number = wanted[i]
         if not _lies_right(strings, number):
             return None
         start = _start(strings, number)

@@ -152,7 +152,8 @@ def encode(texts):
     i: cython.Py_ssize_t
     for i, text in enumerate(texts):
         # What is ASCII has its UTF-8; others would keep theirs if they were asked for it.
-        if cython.compiled and text.isascii():
+        # Other classes may say so of what is not.
+        if cython.compiled and type(text) is str and text.isascii():
             addresses[i] = cython.cast(
                 cython.ulonglong,
                 PyUnicode_AsUTF8AndSize(text, cython.address(size)),  # noqa: F821 - of the .pxd

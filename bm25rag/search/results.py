@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
@@ -87,6 +87,17 @@ class BatchResult:
         """
         totals = (Totals(self._snapshot, terms, self._wanted).total for terms in self._asked)
         return np.fromiter(totals, np.int64, len(self.counts))
+
+    def __copy__(self) -> BatchResult:
+        copied = object.__new__(BatchResult)
+        vars(copied).update(vars(self))
+        return copied
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a BatchResult cannot be pickled: ids() and hits() read the index that was searched; "
+            "pickle what these return, or its arrays rows, scores and counts"
+        )
 
     def _repr_html_(self) -> str:
         from bm25rag.common.tables import table

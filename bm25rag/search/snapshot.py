@@ -527,17 +527,17 @@ class _Contents:
         """Return how many documents of one's group match."""
         return None if self._totals is None else self._totals.group_size(self._rows[position])
 
-    def read_all(self, name: str) -> Sequence[Any]:
-        """Return a field of each document; new objects."""
+    def read_all(self, name: str) -> list[Any]:
+        """Return a field of each document; a list of new objects."""
         if name == "id":
-            return self._ids
-        return self._scores if name == "score" else _read(self._view, name, self._numbers)
+            return [*self._ids]
+        return [*self._scores] if name == "score" else _read(self._view, name, self._numbers)
 
 
 def _read(view: SegmentView, name: str, numbers: Sequence[int]) -> list[Any]:
     """Return the text, metadata, payload or fields of some documents."""
     if name == "text":
-        return [*view.segment.texts.texts(numbers)]
+        return view.segment.texts.texts(numbers)
     if name == "fields":
         return _read_fields(view.segment, numbers)
     if name == "metadata":

@@ -120,7 +120,8 @@ def test_signs_without_end_take_no_time(piece: str) -> None:
     assert time.process_time() - start < 20
 
 
-def test_a_class_of_texts_may_have_methods_of_its_own() -> None:
+@pytest.mark.parametrize("says_ascii", [False, True])
+def test_a_class_of_texts_may_have_methods_of_its_own(says_ascii: bool) -> None:
     class Odd(str):
         __slots__ = ()
 
@@ -128,9 +129,10 @@ def test_a_class_of_texts_may_have_methods_of_its_own() -> None:
             return b"\xff\xf0"
 
         def isascii(self) -> bool:
-            return False
+            return says_ascii
 
     for text in ("Wofür", "plain", "漢字 \ud800"):
         assert Analyzer().query_terms(Odd(text)) == Analyzer().query_terms(text)
         index = BM25Index.from_texts([Odd(text), "other"])
+        assert index.search_batch([Odd(text), "other"]).ids() == [["0"], ["1"]]
         assert index.vocabulary() == BM25Index.from_texts([text, "other"]).vocabulary()

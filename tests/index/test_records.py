@@ -38,6 +38,15 @@ def test_a_copy_is_equal(value: object) -> None:
     assert value != object()
 
 
+def test_the_result_of_a_batch_says_what_to_pickle_in_its_place() -> None:
+    result = INDEX.search_batch(["red", "boat"])
+    for way in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(TypeError, match=r"hits\(\) read the index .* rows, scores and counts"):
+            way(result)
+    assert copy.copy(result).ids() == result.ids()
+    assert pickle.loads(pickle.dumps(result.hits())) == result.hits()
+
+
 @pytest.mark.parametrize("protocol", [0, 1])
 def test_an_index_can_be_pickled_by_the_oldest_protocols(protocol: int) -> None:
     twin = pickle.loads(pickle.dumps(INDEX, protocol))

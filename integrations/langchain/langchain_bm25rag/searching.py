@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from os import PathLike
 from typing import Annotated, Any, Self, Unpack
 
@@ -31,6 +32,7 @@ _SHORT = reprlib.Repr()
 _SHORT.maxother = 200  # characters; the repr of an index takes about 150
 
 _PER_CALL = ("k", "filter", *Asking._fields)
+_options_in = itemgetter(*Asking._fields)
 # What calls take, as ``check_call`` says it.
 _TAKES = (
     "k, filter and min_score for each call, got {}; also correct, expand, offset, parse_query, "
@@ -157,7 +159,7 @@ class SearchingBM25(Stored, BaseRetriever):
         asked = self.__dict__
         if given:
             asked = asked | {name: value for name, value in given.items() if value is not None}
-        return asked["k"], asked["filter"], Asking(*[asked[name] for name in Asking._fields])
+        return asked["k"], asked["filter"], Asking._make(_options_in(asked))
 
     def _documents(self, hits: Sequence[Hit]) -> list[Document]:
         """Return hits as documents, with what their metadata shall tell."""

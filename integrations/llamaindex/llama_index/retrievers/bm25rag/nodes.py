@@ -211,10 +211,18 @@ def _write_dates(metadata: dict[str, Any], id: str) -> tuple[dict[str, Any], str
 def to_nodes(found: Sequence[Hit | Stored]) -> list[BaseNode]:
     """Return new nodes of their original classes; text nodes of what was not stored as a node."""
     ids, texts, metadata, payloads = columns(found, "id", "text", "metadata", "payload")
-    return list(map(_to_node, ids, texts, metadata, map(_parse, ids, payloads)))
+    made = [*map(_to_node, ids, texts, metadata, map(_parse, ids, payloads))]
+    bare = _construct(TextNode, [one for one in made if isinstance(one, dict)], _GIVEN)
+    if len(bare) == len(made):  # as of most indexes
+        return bare  # type: ignore[return-value]
+    each = iter(bare)
+    return [next(each) if isinstance(one, dict) else one for one in made]
 
 
-def _to_node(id: str, indexed: str | None, metadata: dict[str, Any], stored: Any) -> BaseNode:
+def _to_node(
+    id: str, indexed: str | None, metadata: dict[str, Any], stored: Any
+) -> BaseNode | dict[str, Any]:
+    """Return a node, or the fields of a text node of which nothing is left to check."""
     lookup = metadata.pop(NODE_KEY, None)
     if stored is None:
         return TextNode(id_=id, text=indexed or "", metadata=metadata)
@@ -254,16 +262,18 @@ def with_scores(nodes: Iterable[BaseNode], scores: Iterable[float]) -> list[Node
     return _construct(NodeWithScore, each, _SCORED)
 
 
-def _make_node(id: str, indexed: str, metadata: dict[str, Any], stored: Any) -> BaseNode:
+def _make_node(
+    id: str, indexed: str, metadata: dict[str, Any], stored: Any
+) -> BaseNode | dict[str, Any]:
     fields: dict[str, Any] = stored["node"]
     text = indexed[slice(*stored["at"])] if "at" in stored else stored["text"]
     name = stored.get("class")
     kind = TextNode if name is None else _find_class(name, id)
-    if kind is TextNode and not fields and isinstance(text, str):  # nothing is left to check
+    if kind is TextNode and not fields and isinstance(text, str):
         values = {**_BARE, "id_": id, "metadata": metadata, "text": text}
         for field, make in _FRESH:
             values[field] = make()
-        return _construct(TextNode, (values,), _GIVEN)[0]
+        return values
     fields["id_"], fields["metadata"] = id, metadata
     if kind is TextNode:
         fields["text"] = text or ""

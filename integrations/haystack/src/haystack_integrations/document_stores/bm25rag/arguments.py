@@ -18,7 +18,7 @@ AnyQuestion: TypeAlias = Question | Query
 
 def check_query(query: object, name: str = "query") -> AnyQuestion:
     """Return a query; refuse an empty one."""
-    if not isinstance(query, str | list | dict | Query):
+    if not isinstance(query, (str, list, dict, Query)):
         expected = f"{name} must be a str, got {type(query).__name__}"
         raise TypeError(
             f"{expected}; or a list of terms, a dict of terms and their weights, or a bm25rag.Query"

@@ -88,6 +88,8 @@ class Search:
 
     def rewritten(self, query: AnyQuestion) -> Question:
         """Return a query, parsed, corrected and expanded as asked."""
+        if self.asking.is_usual:
+            return query
         read = self.asking.read(query, self.index)
         question, correct = self.asking.rewrite(read, self.index, self.filter)
         return self.index.correct(question, self.filter).terms if correct else question
