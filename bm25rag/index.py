@@ -8,6 +8,7 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from bm25rag import maintenance
 from bm25rag.analysis import Analyzer, Tokenizer
 from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.checks import (
@@ -21,14 +22,9 @@ from bm25rag.common.checks import (
 from bm25rag.common.urls import is_url
 from bm25rag.documents import Document, Hit, Text
 from bm25rag.live.index import LiveIndex, Mode, OnDuplicate, State, new_state
-from bm25rag.opening import local_folder, open_index, verify_index
+from bm25rag.opening import local_folder, open_index
 from bm25rag.scoring.variants import DeltaOn, VariantName
-from bm25rag.search.finding import (
-    check_wanted,
-    find,
-    find_one,
-    parse_filter,
-)
+from bm25rag.search.finding import check_wanted, find, find_one, parse_filter
 from bm25rag.search.plain_terms import Terms
 from bm25rag.search.query_terms import QueryLike, terms_of, terms_of_each, warn_of_texts
 from bm25rag.search.ranking import score_all
@@ -46,11 +42,9 @@ if TYPE_CHECKING:
     from bm25rag.decay import DecayLike, Span
     from bm25rag.filters import Filter, FilterSpec
     from bm25rag.fusion import FusionMethod
-    from bm25rag.maintenance import Commit
     from bm25rag.search.correction import Correction
     from bm25rag.search.explain import Explanation
     from bm25rag.search.query import Query
-    from bm25rag.storage.repair import Damage
     from bm25rag.vectors import Vectors
 
 __all__ = ["BM25Index", "Mode", "OnDuplicate"]
@@ -1145,149 +1139,12 @@ class BM25Index:
         """
         return self._live.refresh()
 
-    @classmethod
-    def verify(
-        cls,
-        path: str | PathLike[str],
-        *,
-        cache: str | PathLike[str] | None = None,
-        storage_options: dict[str, Any] | None = None,
-    ) -> None:
-        """Check every byte of a saved index, and that its files say what bm25rag would write.
-
-        It reads the whole index. ``docs/format.md`` lists what is checked. Errors are those of
-        ``open``; the message names a damaged file.
-
-        Parameters
-        ----------
-        path, cache, storage_options
-            As in ``open``; what is behind a URL is fetched into the cache.
-        """
-        verify_index(path, cache, storage_options)
-
-    @classmethod
-    def commits(cls, path: str | PathLike[str]) -> list[Commit]:
-        """Return the commits that a folder holds, the oldest first: those kept, and the last.
-
-        Each has its ``id``, for ``open(path, commit=id)``, and the ``time`` when it was made.
-
-        Parameters
-        ----------
-        path
-            The folder; of a sharded index, too.
-        """
-        from bm25rag.maintenance import list_commits
-
-        return list_commits(path)
-
-    @classmethod
-    def backup(
-        cls,
-        path: str | PathLike[str],
-        target: str | PathLike[str],
-        *,
-        link: bool = False,
-        overwrite: bool = False,
-        storage_options: dict[str, Any] | None = None,
-    ) -> None:
-        """Copy the last commit of a folder, while a writer may work there.
-
-        All files are of one commit, and every byte of them is checked on the way. Files that the
-        target has are not copied again. Until the last moment, the target opens to what it held.
-
-        Parameters
-        ----------
-        path
-            The folder; of a sharded index, too.
-        target
-            The folder of the backup, made if it is missing, or the URL of one. It is an index
-            like any other.
-        link
-            Whether the backup shares its files with the folder, by hard links where there are such:
-            that takes no space and milliseconds, but a damaged file is damaged in both.
-        overwrite
-            Whether to replace an index that the target holds, such as an earlier backup.
-        storage_options
-            As in ``open``.
-
-        Raises
-        ------
-        NotAnIndexError, CorruptIndexError
-            If ``path`` holds no index or a damaged file, or the target something else.
-        FileExistsError, LockedError
-            If the target holds an index and ``overwrite`` is false, or a writer has it open.
-        ValueError
-            If both are the same folder, or ``path`` is a URL.
-        RemoteError, OSError
-            If the store or the disk refuses, or if the folder was changed faster than it could be
-            uploaded. The same call goes on where it stopped.
-        """
-        from bm25rag.maintenance import backup
-
-        backup(path, target, link, overwrite, storage_options)
-
-    @classmethod
-    def restore(
-        cls,
-        source: str | PathLike[str],
-        path: str | PathLike[str],
-        *,
-        overwrite: bool = False,
-        storage_options: dict[str, Any] | None = None,
-    ) -> None:
-        """Make a folder what a backup is, even if the index that it holds is damaged.
-
-        If this raises, as ``backup`` may, the folder opens to what it held.
-
-        Parameters
-        ----------
-        source
-            The folder of the backup, or its URL.
-        path
-            The folder to restore; made if it is missing. Readers go to the restored commit with
-            their next ``refresh``.
-        overwrite
-            Whether to replace the index that the folder holds, damaged or not.
-        storage_options
-            As in ``open``.
-        """
-        from bm25rag.maintenance import restore
-
-        restore(source, path, overwrite, storage_options)
-
-    @classmethod
-    def repair(cls, path: str | PathLike[str], *, dry_run: bool = False) -> list[Damage]:
-        """Drop the damaged segments of a folder, so that the rest opens and can be changed.
-
-        Restore a backup if there is one: what is dropped is lost. It checks what ``verify``
-        does, and commits what is left. A damaged file stays beside the index, as
-        ``<name>.damaged``, until you delete it. A segment goes with its changes: without them,
-        deleted documents would come back.
-
-        Parameters
-        ----------
-        path
-            The folder; of a sharded index, too.
-        dry_run
-            Whether only to tell.
-
-        Returns
-        -------
-        damages
-            Of each damaged part its ``path``, the ``problem``, the ``ids`` of the documents that
-            went, as far as they can be read, and how many ``unknown`` ones went beside; ``None``
-            if nobody knows.
-
-        Raises
-        ------
-        CorruptIndexError
-            If the manifest itself is damaged: then only a backup helps.
-        LockedError
-            If a writer has the folder open, unless ``dry_run``.
-        """
-        from bm25rag.maintenance import repair
-
-        return repair(path, dry_run)
+    # Those for a folder, whoever has it open.
+    verify = staticmethod(maintenance.verify)
+    commits = staticmethod(maintenance.commits)
+    backup = staticmethod(maintenance.backup)
+    restore = staticmethod(maintenance.restore)
+    repair = staticmethod(maintenance.repair)
 
     def commit(self) -> None:
         """Make the changes since the last commit durable, in one atomic step.
