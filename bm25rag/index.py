@@ -97,13 +97,6 @@ class BM25Index:
         text is the field ``text``, whose weight is 1 unless it is given. The words of a field of
         weight 0 match nothing. ``None``: documents have no fields. See ``docs/fields.md``.
 
-    Raises
-    ------
-    TypeError
-        If an argument has the wrong type.
-    ValueError
-        If a parameter is outside its formula's domain.
-
     Examples
     --------
     >>> index = BM25Index.from_texts(["A cat sat.", "Dogs run.", "Cats and dogs."])
@@ -192,7 +185,8 @@ class BM25Index:
         """Build an index in a folder, perhaps a larger one than memory, and open it for reading.
 
         The folder gets the files that ``add`` and ``save`` would write. After an interruption, call
-        it again with the same documents and settings: it continues. See ``docs/building.md``.
+        it again with the same documents and settings: it continues. See ``docs/building.md``. It
+        raises as ``add``, and as ``save`` without ``overwrite``.
 
         Parameters
         ----------
@@ -216,12 +210,8 @@ class BM25Index:
 
         Raises
         ------
-        DuplicateIdError, MetadataError
-            As ``add``.
         ValueError
             If ``memory`` is too little, or an interrupted build had other documents or settings.
-        FileExistsError, NotAnIndexError, LockedError
-            If the folder holds an index or something else, or another process builds there.
         OSError
             If the disk is full; with more room, the same call goes on.
         """
@@ -257,7 +247,7 @@ class BM25Index:
         per_group: int = 1,
         decay: DecayLike | None = None,
     ) -> list[Hit]:
-        """Find the best k documents that contain a query term.
+        """Find the best k documents that contain a query term; of equal ones, the earlier first.
 
         Parameters
         ----------
@@ -284,17 +274,11 @@ class BM25Index:
             What lowers scores by the metadata: a ``bm25rag.Decay`` by age, or a ``bm25rag.Prior``
             by a number, or a dict of the arguments of one. ``min_score`` is on what it leaves.
 
-        Returns
-        -------
-        hits
-            By score descending, then in document order.
-
         Raises
         ------
         ValueError
-            If ``k`` or ``offset`` is negative, ``min_score`` NaN, or a weight NaN, infinite or
-            beyond 1e30; if a part of a ``Query`` has no words, or the texts that a phrase must be
-            looked for in are not stored.
+            If a part of a ``Query`` has no words, or the texts that a phrase must be looked for in
+            are not stored.
 
         Warns
         -----
@@ -329,7 +313,7 @@ class BM25Index:
         per_group: int = 1,
         decay: DecayLike | None = None,
     ) -> BatchResult:
-        """Search for many queries at once.
+        """Search for many queries at once, with rows, scores and counts as arrays, hits on demand.
 
         Parameters
         ----------
@@ -341,11 +325,6 @@ class BM25Index:
             How many threads to use at most, >= 1; ``None`` for one a core. The result is the same.
         correct, offset, group, per_group, decay
             As in ``search``.
-
-        Returns
-        -------
-        result
-            Rows, scores and counts as arrays; ``ids()`` and ``hits()`` on demand.
         """
         batch = list(check_sequence("queries", queries, "queries"))
         workers = None if threads is None else check_count("threads", threads, least=1)
@@ -362,17 +341,12 @@ class BM25Index:
         return batch_result(snapshot, matches, terms, wanted, corrections)
 
     def scores(self, query: QueryLike) -> Float64:
-        """Score every document, those that do not match too; the shift included.
+        """Score every document, in document order: float64 (N,); the shift included.
 
         Parameters
         ----------
         query
             As in ``search``.
-
-        Returns
-        -------
-        scores
-            In document order, float64 (N,).
         """
         snapshot = self._live.snapshot
         return score_all(snapshot, terms_of(snapshot.analyzer, query))
@@ -416,7 +390,9 @@ class BM25Index:
 
         It helps short questions on collections about one subject, and hurts where words are
         pairs of characters, as in Chinese: measure before you use it. It reads all postings of
-        the index, which takes longer than a search.
+        the index, which takes longer than a search. What it returns is a query for ``search``:
+        terms and weights, the query's own first; of a ``Query``, one with these in place of its
+        text.
 
         Parameters
         ----------
@@ -428,12 +404,6 @@ class BM25Index:
             How many terms to add, and to take from each document.
         original_query_weight
             The share of the query's own terms in the weights, from 0 to 1.
-
-        Returns
-        -------
-        expanded
-            Terms and their weights, the query's own first: a query for ``search``. Of a
-            ``Query``, one with these in place of its text.
         """
         from bm25rag.search.expansion import expand
 
@@ -453,11 +423,6 @@ class BM25Index:
         query, filter
             As in ``search``. Of a text, stems are replaced; terms are known, and offered, of the
             documents that pass.
-
-        Returns
-        -------
-        correction
-            The query to search for, and what was replaced in it.
         """
         snapshot = self._live.snapshot
         parsed = parse_filter(filter, snapshot)
@@ -486,7 +451,7 @@ class BM25Index:
         per_group: int = 1,
         decay: DecayLike | None = None,
     ) -> list[Hit]:
-        """Find the best k documents by BM25 and by their sparse vectors, fused.
+        """Find the best k documents by fused scores of BM25 and of their sparse vectors.
 
         Parameters
         ----------
@@ -500,11 +465,6 @@ class BM25Index:
         offset, group, per_group, decay
             As in ``search``, of the fused scores. All pages are of one ranking, of the documents
             that are fused: a larger ``fetch_k`` lets them go deeper.
-
-        Returns
-        -------
-        hits
-            With their fused scores, best first.
         """
         from bm25rag.search.hybrid_and_fused import search_both
         from bm25rag.vectors import vector_terms
@@ -532,7 +492,7 @@ class BM25Index:
 
         Wordings of one question whose scores can be added are one ``Query``, with ``also``: that
         is exact, and quicker. Ranks are for those whose scores cannot be compared, such as
-        questions of very different lengths.
+        questions of very different lengths. Scores are sums of weight / (rank_constant + rank).
 
         Parameters
         ----------
@@ -544,11 +504,6 @@ class BM25Index:
             As in ``bm25rag.fusion.fuse``; a weight for each query.
         offset, group, per_group, decay
             As in ``search_hybrid``.
-
-        Returns
-        -------
-        hits
-            With the sums of weight / (rank_constant + rank), best first.
         """
         from bm25rag.search.hybrid_and_fused import search_each
 
@@ -564,10 +519,8 @@ class BM25Index:
 
         Parameters
         ----------
-        ids
+        ids, filter
             The documents; those that are unknown, or that the filter rejects, are left out.
-        filter
-            As in ``search``.
         """
         wanted, snapshot = check_ids(ids), self._live.snapshot
         return snapshot.documents(wanted, parse_filter(filter, snapshot))
@@ -622,10 +575,7 @@ class BM25Index:
     def to_scipy(self) -> csc_array:
         """Return the eager scores: float32 (N, V), columns as ``vocabulary()``, without the shift.
 
-        Raises
-        ------
-        MissingDependencyError
-            If SciPy is not installed, which the extra ``scipy`` brings.
+        It needs SciPy, which the extra ``scipy`` brings.
         """
         from bm25rag.search.matrix import score_matrix
 
@@ -725,7 +675,7 @@ class BM25Index:
         threads: int | None = None,
         vectors: Iterable[Vector | None] | None = None,
     ) -> list[str]:
-        """Add documents; all of them or, if anything is wrong, none.
+        """Add documents; all of them or, if anything is wrong, none. Return the ids written.
 
         Beyond the index, a build holds about 6 bytes for each posting, 50 MB, 10 MB more for
         each thread, and what ``texts`` holds.
@@ -756,11 +706,6 @@ class BM25Index:
             A sparse vector for each, such as a learned encoder makes, or ``None``: weights by
             term, or by the number of a term, or an object with ``indices`` and ``values``; or a
             SciPy array with a row for each. See ``vectors``, the attribute.
-
-        Returns
-        -------
-        ids
-            The ids written, in document order.
 
         Raises
         ------
@@ -815,6 +760,8 @@ class BM25Index:
     ) -> list[str]:
         """Delete documents, by their ids, by a filter or by both; unknown ids are ignored.
 
+        It returns the ids that this call deleted, in the order asked for, or in document order.
+
         Parameters
         ----------
         ids
@@ -822,11 +769,6 @@ class BM25Index:
         filter
             As in ``search``. Documents that it rejects now stay, even if they passed when you
             looked up their ids and another thread has replaced them since.
-
-        Returns
-        -------
-        ids
-            The ids that this very call deleted, in the order asked for, or in document order.
 
         Raises
         ------
@@ -846,17 +788,14 @@ class BM25Index:
     ) -> list[str]:
         """Replace the metadata of documents, which keep their places; unknown ids are ignored.
 
+        It returns the ids of the documents that were changed, in the order asked for.
+
         Parameters
         ----------
         ids
             The documents.
         metadata
             The whole new metadata of each, as many; otherwise this raises as ``add``.
-
-        Returns
-        -------
-        ids
-            The ids of the documents that were changed, in the order asked for.
         """
         return self._live.update_metadata(check_ids(ids), metadata)
 
@@ -1009,7 +948,7 @@ class BM25Index:
             If the folder holds an index and ``overwrite`` is false, or something else.
         LockedError
             If a writer has the folder open.
-        RemoteError, MissingDependencyError, OSError
+        RemoteError, OSError
             As ``open``, or if the disk refuses; what the folder held is still there.
         """
         folder = None if is_url(path) else local_folder(path, storage_options=storage_options)
@@ -1125,17 +1064,9 @@ class BM25Index:
         Takes milliseconds, and some microseconds if there is none: what is open already
         stays open. Searches in other threads see the state before or after, and a snapshot
         taken earlier keeps its own. An index opened from a URL asks the store, and fetches
-        what is new. If this raises, as ``open`` may, what was opened can still be searched.
-
-        Returns
-        -------
-        changed
-            Whether there was a newer commit.
-
-        Raises
-        ------
-        StorageError
-            If this index was not opened with ``mode="r"``.
+        what is new. If this raises, as ``open`` may, what was opened can still be searched. It
+        returns whether there was a newer commit. An index that was not opened with ``mode="r"``
+        raises a ``StorageError``.
         """
         return self._live.refresh()
 
@@ -1149,11 +1080,8 @@ class BM25Index:
     def commit(self) -> None:
         """Make the changes since the last commit durable, in one atomic step.
 
-        Raises
-        ------
-        OSError
-            If the disk refuses or a flush fails; the last commit is still there, or, if
-            only the last flush failed, the new one. The next commit writes new files.
+        If this raises an ``OSError``, the last commit is still there, or, if only the last flush
+        failed, the new one. The next commit writes new files.
         """
         self._live.commit()
 
@@ -1164,11 +1092,8 @@ class BM25Index:
     def close(self) -> None:
         """Give up the writer's lock, without a commit; without a lock, do nothing.
 
-        Warns
-        -----
-        UncommittedWarning
-            If there are changes since the last commit, which are lost. A writer that is deleted,
-            or still open when the program ends, warns too.
+        An ``UncommittedWarning`` says that changes since the last commit are lost; so it does of a
+        writer that is deleted, or still open when the program ends.
         """
         self._live.close()
 
