@@ -32,16 +32,10 @@ BEIR_URL = "https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets"
 
 
 class Archive(NamedTuple):
-    """What BEIR says of a collection: its size, and the sum of its archive.
+    """What BEIR says of a collection, and of its zip archive.
 
-    Parameters
-    ----------
-    documents, queries
-        How many; of queries those that are judged for testing.
-    md5
-        The MD5 sum of the zip archive, in hexadecimal.
-    megabytes
-        About how many it has, rounded up.
+    How many documents and test queries it has, the MD5 sum in hexadecimal, and megabytes, rounded
+    up.
     """
 
     documents: str
@@ -85,18 +79,12 @@ def download(
     progress: bool = False,
     max_size: int | None = None,
 ) -> Path:
-    """Download a collection of BEIR, unless it is there.
+    """Download a collection of BEIR, one of ``BEIR``, into ``folder/name``, unless it is there.
 
     Parameters
     ----------
-    name
-        One of ``BEIR``.
-    folder
-        Where the collection's own folder, ``name``, is made.
     url
         Where ``NAME.zip`` is: BEIR's own place, or a mirror.
-    progress
-        Whether to show a progress bar.
     max_size
         How many bytes the archive may have; None for twice what it had when this was written.
 
@@ -112,8 +100,6 @@ def download(
     ValueError
         If the name or the address is wrong, the archive is too large or not the one that BEIR
         published, or it holds no collection. What was fetched is then removed.
-    OSError
-        If it cannot be written.
     """
     if name not in BEIR:
         raise ValueError(f"name must be a collection of BEIR, one of {list(BEIR)}, got {name!r}")
