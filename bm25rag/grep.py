@@ -67,15 +67,10 @@ class Place(NamedTuple):
 
 
 class GrepMatch:
-    """A line that matches.
+    """A line that matches, in the document of a row.
 
-    Attributes
-    ----------
-    row
-        The row of the document that has it.
-    start
-        Where in the document it begins, in bytes of UTF-8, each line end counted as one; with the
-        row it says where to go on.
+    ``start`` is where in the document it begins, in bytes of UTF-8, each line end counted as one;
+    with the row it says where to go on.
     """
 
     row: int

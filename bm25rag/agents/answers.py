@@ -67,16 +67,11 @@ def make_answer(
 
     Parameters
     ----------
-    name
-        What its parts are called.
-    parts
-        The parts, which leave the ``FRAME`` of the budget free.
-    total
-        Of how many units there are; ``None`` if that is not known.
-    returned
-        How many of them are here.
-    unit
-        What is counted.
+    name, parts
+        The parts, which leave the ``FRAME`` of the budget free, and what they are called.
+    unit, total, returned
+        What is counted, of how many there are (``None`` if that is not known), and how many are
+        here.
     truncated
         Whether something was left out though the units are there.
     cursor

@@ -37,8 +37,6 @@ def read(
 
     Parameters
     ----------
-    index
-        The index.
     id
         A document; ``lines`` are its own.
     source
@@ -47,15 +45,8 @@ def read(
         ``line``.
     lines
         ``"10-20"``, ``"10-"`` or ``"10"``, from 1; ``None`` for all.
-    budget, cursor, scope, within, metadata
+    index, budget, cursor, scope, within, metadata
         As in ``search``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is wrong.
-    DocumentNotFoundError
-        If there is no such document.
     """
     room = answers.check_budget(budget) - answers.FRAME
     span = _lines(lines)

@@ -66,27 +66,21 @@ def search(
 
     Parameters
     ----------
-    index
-        The index.
     query
         A text of at most 10,000 characters; ``None`` for the vector alone.
     k
         How many documents at most, or groups, 1 to 100.
     filter
         In bm25rag's language.
-    also, must, must_not, phrases, not_phrases
+    also, must, must_not, phrases, not_phrases, field
         As in ``Query``, lists of texts; of 10,000 characters together, each.
-    field
-        As in ``Query``.
     group, per_group, decay
         As in ``BM25Index.search``, but that the documents of a group come together; ``per_group``
         is 10 at most.
     vector
         A sparse vector; with a query, both are fused.
-    budget
-        The characters of the answer, 1,000 to 100,000.
-    cursor
-        Where to go on.
+    budget, cursor
+        The characters of the answer, 1,000 to 100,000, and where to go on.
     scope
         What names the index, so that its cursors are known from those of others.
     within
@@ -99,11 +93,6 @@ def search(
     beside
         Asks another retriever of the same documents, whose answer is fused with the index's: given
         the text of the query, and of how many documents it returns the ids and scores.
-
-    Raises
-    ------
-    TypeError, ValueError, FilterError
-        If an argument is wrong.
     """
     room = answers.check_budget(budget) - answers.FRAME
     question: str | Query | None = None
