@@ -98,11 +98,7 @@ def write_tables(stream: IO[str], answers: Answers) -> None:
 def write_trec(stream: IO[str], answers: Answers) -> None:
     """Write ``qid Q0 docid rank score tag``; scores with all their digits.
 
-    Raises
-    ------
-    ValueError
-        If an id is empty or contains white space or control characters, for which the format
-        has no escapes.
+    The format has no escapes for an id that is empty or contains white space or control characters.
     """
     batch = answers.batch
     lists = zip(answers.queries, batch.ids(), batch.scores.tolist(), strict=True)

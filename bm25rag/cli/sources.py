@@ -52,21 +52,9 @@ class _File(NamedTuple):
 class Sources:
     """The documents of all sources, and a record of what was left out.
 
-    Parameters
-    ----------
-    sources
-        The arguments of the command line.
-    options
-        The values of ``reading_options``.
-    index_path
-        A folder to leave out: the index itself.
-    progress
-        Whether a terminal is shown how much has been read.
-
-    Attributes
-    ----------
-    fields
-        Those of the index, as ``BM25Index.fields``.
+    Of what the command line names, by the values of ``reading_options``, the folder of the index
+    itself is left out. ``progress`` says whether a terminal is shown how much has been read,
+    ``fields`` are those of the index, as ``BM25Index.fields``.
     """
 
     fields: Mapping[str, float] | None = None

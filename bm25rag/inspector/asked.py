@@ -22,20 +22,10 @@ _NUMBERS = ("k1", "b", "delta")
 
 
 class Settings(NamedTuple):
-    """The parameters and the commit that one side of a comparison asks for.
+    """The parameters and the commit that one side of a comparison asks for, or the baseline.
 
-    Parameters
-    ----------
-    parameters
-        Those of ``BM25Index.tune`` that were given, but the weights.
-    weights
-        Weights of fields that were given.
-    also
-        Weights of further analyses that were given, by their numbers from 1.
-    commit
-        The commit; ``None`` for the last.
-    baseline
-        Whether the baseline is asked for instead.
+    ``parameters`` are those of ``BM25Index.tune`` that were given, but the weights; those of
+    further analyses are by their numbers from 1. The commit is ``None`` for the last.
     """
 
     parameters: dict[str, Any]
@@ -67,18 +57,7 @@ class Settings(NamedTuple):
 
 
 class Asked:
-    """The parameters of an address.
-
-    Parameters
-    ----------
-    given
-        Their names and values, of those that are not empty.
-
-    Raises
-    ------
-    ValueError
-        If one is wrong; the message names it.
-    """
+    """The parameters of an address that are not empty; a ``ValueError`` names a wrong one."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self.given = dict(given)

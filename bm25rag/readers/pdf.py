@@ -36,14 +36,8 @@ def read_pdf(
     """Split a PDF file into passages at pages and paragraphs.
 
     Pages without text, such as scanned ones, have no passages. As a ``PassageReader``, with the
-    number of the ``page`` in the metadata, from 1.
-
-    Raises
-    ------
-    MissingDependencyError
-        If pypdf is not installed.
-    ValueError
-        If this is not a PDF file, is encrypted, or is larger or takes longer than any document.
+    number of the ``page`` in the metadata, from 1. A ``ValueError`` says that this is not a PDF
+    file, is encrypted, or is larger or takes longer than any document.
     """
     if find_spec("pypdf") is None:
         message = "PDF needs pypdf: pip install 'bm25rag[pdf]'"

@@ -46,16 +46,10 @@ class Tool(NamedTuple):
 
 
 class IndexTools:
-    """The tools over saved indexes; they may be called from several threads.
+    """The tools over saved indexes, at least one; they may be called from several threads.
 
-    Every call sees the last commit of its index.
-
-    Parameters
-    ----------
-    served
-        The indexes, at least one. If there are several, each tool has the argument ``index``.
-    write
-        Whether to offer ``add`` and ``delete``.
+    Every call sees the last commit of its index. If there are several, each tool has the argument
+    ``index``. ``write`` says whether to offer ``add`` and ``delete``.
     """
 
     def __init__(self, served: Sequence[Served], write: bool = False) -> None:
