@@ -43,11 +43,10 @@ def check_budget(value: object) -> int:
     """Return a budget; raise ``ValueError`` or ``TypeError`` if it is none."""
     budget = check_count("budget", value)
     if not LEAST_BUDGET <= budget <= LARGEST_BUDGET:
-        message = (
+        raise ValueError(
             f"budget must be from {LEAST_BUDGET:,} to {LARGEST_BUDGET:,} characters, "
             f"got {budget if budget < 10**9 else 'more'}"
         )
-        raise ValueError(message)
     return budget
 
 

@@ -50,8 +50,7 @@ def grep(
     room = answers.check_budget(budget) - answers.FRAME
     around = check_count("context", context)
     if around > MOST_CONTEXT:
-        message = f"context must be at most {MOST_CONTEXT} lines"
-        raise ValueError(message)
+        raise ValueError(f"context must be at most {MOST_CONTEXT} lines")
     both = filter_within(filter, within)
     looked = Grep(index, pattern, both, regex=regex, ignore_case=ignore_case)
     asked = digest("grep", scope, pattern, regex, ignore_case, filter)

@@ -51,8 +51,7 @@ def read(
     room = answers.check_budget(budget) - answers.FRAME
     span = _lines(lines)
     if (id is None) == (source is None):
-        message = "read needs either id or source"
-        raise ValueError(message)
+        raise ValueError("read needs either id or source")
     if source is None:
         documents = index.get([check_id("id", id)], within)
     else:

@@ -102,8 +102,7 @@ def search(
         room -= 0 if isinstance(question, str) else len(_INCOMPLETE) + len('"incomplete":"",')
     wanted = check_count("k", k, least=1)
     if wanted > MOST_HITS:
-        message = f"k must be at most {MOST_HITS}; go on with the cursor of the answer"
-        raise ValueError(message)
+        raise ValueError(f"k must be at most {MOST_HITS}; go on with the cursor of the answer")
     if check_count("per_group", per_group, least=1) > MOST_PER_GROUP:
         message = f"per_group must be at most {MOST_PER_GROUP}; search in one group for all of it"
         raise ValueError(message)
@@ -302,8 +301,7 @@ def read_question(
 ) -> str | Query:
     """Return what is asked for; raise ``TypeError`` or ``ValueError`` if it is wrong."""
     if not isinstance(query, str):
-        message = f"query must be a string, got {type(query).__name__}"
-        raise TypeError(message)
+        raise TypeError(f"query must be a string, got {type(query).__name__}")
     if len(query) > LONGEST_QUERY:
         message = f"query must have at most {LONGEST_QUERY:,} characters, got {len(query):,}"
         raise ValueError(message)
@@ -320,13 +318,11 @@ def read_question(
 def _parts(name: str, value: Any) -> list[str]:
     parts = list(check_sequence(name, value, "strings"))
     if not all(isinstance(part, str) for part in parts):
-        message = f"{name} must be a list of strings, got {value!r:.100}"
-        raise TypeError(message)
+        raise TypeError(f"{name} must be a list of strings, got {value!r:.100}")
     if (length := sum(map(len, parts))) > LONGEST_QUERY:
-        message = (
+        raise ValueError(
             f"the number of characters in {name} must be at most {LONGEST_QUERY:,}, got {length:,}"
         )
-        raise ValueError(message)
     return parts
 
 
@@ -351,9 +347,8 @@ def filter_within(filter: object, within: FilterSpec | None) -> Filter | None:
 def check_filter(value: object) -> dict[str, Any] | None:
     """Return a filter of JSON values; raise ``TypeError`` if it is no object."""
     if value is not None and not isinstance(value, dict):
-        message = (
+        raise TypeError(
             'filter must be an object such as {"year": {"$gte": 2020}}, '
             f"got {type(value).__name__}"
         )
-        raise TypeError(message)
     return value

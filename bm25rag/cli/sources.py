@@ -97,8 +97,7 @@ class Sources:
             tried = (
                 "could be read" if self.findings.skipped else f"is of a kind that is read {_SOME}"
             )
-            message = f"{names}: no file {tried}; nothing was written"
-            raise ValueError(message)
+            raise ValueError(f"{names}: no file {tried}; nothing was written")
 
     # --- files ------------------------------------------------------------------
 
@@ -202,11 +201,10 @@ class Sources:
         unique = self._options.get("on_duplicate", "error") == "error" and share == 1.0
         for document in self._read(file, share):
             if unique and document.id in seen:
-                message = (
+                raise ValueError(
                     f"{file.path}: the id {document.id!r} occurs twice; ids must differ "
                     "(--id-field names their field)"
                 )
-                raise ValueError(message)
             if unique:
                 seen.add(document.id)
             yield document

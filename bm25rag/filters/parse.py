@@ -66,11 +66,9 @@ def parse_filter(filter: FilterSpec | None) -> Filter | None:
         return None
     expected = "expected a dict, a set of ids, a callable or None"
     if not isinstance(filter, dict | set | frozenset) and not callable(filter):
-        message = f"filter: {expected}, got {describe(filter)}"
-        raise TypeError(message)
+        raise TypeError(f"filter: {expected}, got {describe(filter)}")
     if isinstance(filter, set | frozenset) and (wrong := _non_string(filter)):
-        message = f"filter: expected ids as str in the set, got {wrong}"
-        raise TypeError(message)
+        raise TypeError(f"filter: expected ids as str in the set, got {wrong}")
     return _parse(filter, "", 1)
 
 

@@ -68,8 +68,7 @@ def read_arrow(records: Records) -> Iterator[Record]:
             problem = "the first version of Feather; pyarrow.feather.write_feather writes today's"
             fail(path, None, problem)
         if path.suffix == ".arrows" and not head.startswith(_BEGINNINGS):
-            message = f"{path}: not an Arrow file, by how it begins"
-            raise OtherContentError(message)
+            raise OtherContentError(f"{path}: not an Arrow file, by how it begins")
         with _reading(path, "Arrow"):
             if head == b"ARROW1":
                 file = open_file(stream)

@@ -40,8 +40,7 @@ def read_pdf(
     file, is encrypted, or is larger or takes longer than any document.
     """
     if find_spec("pypdf") is None:
-        message = "PDF needs pypdf: pip install 'bm25rag[pdf]'"
-        raise MissingDependencyError(message)
+        raise MissingDependencyError("PDF needs pypdf: pip install 'bm25rag[pdf]'")
     name, number = name or name_of(path), 0
     for page, text in enumerate(_pages(path), start=1):
         for passage in cut_blocks(text_blocks(text, markdown=False), size, name):

@@ -191,8 +191,7 @@ def _is_text(name: str, values: Sequence[Any]) -> bool:
 
 def reject_constant(name: str) -> NoReturn:
     """Refuse NaN and Infinity in ``json.loads``."""
-    message = f"{name} is not JSON"
-    raise ValueError(message)
+    raise ValueError(f"{name} is not JSON")
 
 
 def _id_of(value: object, path: Path, line: int | str, field: str) -> str:
@@ -229,8 +228,7 @@ def text_of(record: Mapping[str, Any], path: Path, line: int | str, fields: Sequ
         fail(path, line, f"no text field {wanted}; fields are {sorted(record)}")
     for field, value in present:
         if not isinstance(value, str):
-            problem = f"text field {field!r}: expected a string, got {type(value).__name__}"
-            fail(path, line, problem)
+            fail(path, line, f"text field {field!r}: expected a string, got {type(value).__name__}")
     return " ".join(value for _, value in present if value)
 
 
@@ -240,8 +238,7 @@ def with_fields(document: Document, path: Path, line: int | str, fields: Fields)
         document.fields = in_fields(document.text or "", document.metadata, fields.weighted)
         for name, text in document.fields.items():
             if not isinstance(text, str):
-                problem = f"field {name!r}: expected a string, got {type(text).__name__}"
-                fail(path, line, problem)
+                fail(path, line, f"field {name!r}: expected a string, got {type(text).__name__}")
     return document
 
 

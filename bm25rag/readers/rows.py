@@ -25,11 +25,10 @@ def read_rows(
     """
     if isinstance(rows, Mapping):
         shown = ", ".join(map(repr, list(rows)[:3]))
-        message = (
+        raise TypeError(
             f"rows must be an iterable of mappings, got a {type(rows).__name__} of {shown}: "
             "give one of its values"
         )
-        raise TypeError(message)
     records = Records(Path(name), fields or Fields(), None)
     yield from records.documents(_checked(rows, records.path))
 
