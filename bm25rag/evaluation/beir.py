@@ -65,8 +65,8 @@ BEIR: dict[str, Archive] = {
 }
 _BLOCK = 1 << 20
 _SECONDS = 60.0  # without a byte
-# Ten times what the largest, 8.8 million short passages, can have.
-_MOST_BYTES = 32 << 30
+# Bytes of an unpacked archive: ten times what the largest, 8.8 million short passages, can have.
+_UNPACKED = 32 << 30
 _MOST_DIGITS = 18
 _EMPTY = "the server's answer is empty"
 
@@ -78,6 +78,7 @@ def download(
     url: str = BEIR_URL,
     progress: bool = False,
     max_size: int | None = None,
+    max_unpacked: int = _UNPACKED,
 ) -> Path:
     """Download a collection of BEIR, one of ``BEIR``, into ``folder/name``, unless it is there.
 
@@ -85,8 +86,9 @@ def download(
     ----------
     url
         Where ``NAME.zip`` is: BEIR's own place, or a mirror.
-    max_size
-        How many bytes the archive may have; None for twice what it had when this was written.
+    max_size, max_unpacked
+        How many bytes the archive may have, and unpacked; None for twice what it had when this was
+        written.
 
     Returns
     -------
@@ -114,7 +116,7 @@ def download(
     try:
         _fetch(f"{url.rstrip('/')}/{name}.zip", part, progress, most)
         _check_sum(part, BEIR[name].md5)
-        _unpack(part, target)
+        _unpack(part, target, max_unpacked)
     except ValueError:  # going on would not help
         part.unlink(missing_ok=True)
         raise
@@ -211,13 +213,13 @@ def _check_sum(part: Path, expected: str) -> None:
 # --- unpacking ------------------------------------------------------------------------------
 
 
-def _unpack(archive: Path, target: Path) -> None:
+def _unpack(archive: Path, target: Path, most: int) -> None:
     """Unpack the folder of a collection; it appears when it is complete."""
     new = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         with zipfile.ZipFile(archive) as packed:
             members = [one for one in packed.infolist() if not one.is_dir()]
-            _check_members(members, target.name, shutil.disk_usage(new).free)
+            _check_members(members, target.name, shutil.disk_usage(new).free, most)
             for one in members:
                 path = new.joinpath(*PurePosixPath(one.filename).parts)
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -240,7 +242,7 @@ def _check_collection(folder: Path) -> None:
             raise ValueError(f"the archive has no {folder.name}/{needed}: it holds no collection")
 
 
-def _check_members(members: list[zipfile.ZipInfo], name: str, free: int) -> None:
+def _check_members(members: list[zipfile.ZipInfo], name: str, free: int, most: int) -> None:
     """Refuse names that lead elsewhere, links, and more bytes than there is room for."""
     for one in members:
         parts = PurePosixPath(one.filename).parts
@@ -253,8 +255,8 @@ def _check_members(members: list[zipfile.ZipInfo], name: str, free: int) -> None
         ):
             raise ValueError(f"the archive has {one.filename!r}, which is not a file in {name}/")
     size = sum(one.file_size for one in members)
-    if size > min(free, _MOST_BYTES):
+    if size > min(free, most):
         raise ValueError(
-            f"the archive has {size:,} bytes unpacked; at most {_MOST_BYTES:,} are unpacked, "
+            f"the archive has {size:,} bytes unpacked; at most {most:,} are unpacked, "
             f"and {free:,} are free"
         )
