@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
 from bm25rag.index import BM25Index
+from bm25rag.readers.records import reject_constant
 from bm25rag.scoring.variants import has_delta
 from bm25rag.search.query import Query
 
@@ -95,7 +96,7 @@ class Asked:
         if not self.filter_text:
             return None
         try:
-            parsed = json.loads(self.filter_text, parse_constant=_refuse)
+            parsed = json.loads(self.filter_text, parse_constant=reject_constant)
         except RecursionError as error:
             raise ValueError("the filter is nested too deep") from error
         except ValueError as error:
@@ -154,10 +155,6 @@ class Asked:
                 name == one or (one.endswith("*") and name.startswith(one[:-1])) for one in without
             )
         ]
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no number of JSON")
 
 
 def _whole(name: str, given: str | None, default: int, least: int, most: int) -> int:
