@@ -311,17 +311,9 @@ def _wrong_length(name: str, got: str) -> ValueError:
 
 
 class _Checked:
-    """Checks texts, and returns them as blocks have them.
+    """Checks texts, and returns them as blocks have them: with ``names`` of fields, as tuples.
 
-    Parameters
-    ----------
-    names
-        The fields; ``None`` if the index has none. With them a text becomes a tuple.
-
-    Attributes
-    ----------
-    plain
-        The type of texts that need no check.
+    ``plain`` is the type of texts that need no check.
     """
 
     def __init__(self, names: tuple[str, ...] | None) -> None:

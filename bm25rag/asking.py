@@ -85,13 +85,7 @@ class Asking(NamedTuple):
 
     @classmethod
     def taken_from(cls, given: dict[str, Any]) -> Self:
-        """Take the options out of other arguments.
-
-        Parameters
-        ----------
-        given
-            The arguments, of which those that are options are removed.
-        """
+        """Take the options out of other arguments, from which they are removed."""
         return cls(**{name: given.pop(name) for name in cls._fields if name in given})
 
     @property
@@ -126,10 +120,7 @@ class Asking(NamedTuple):
     def with_paths(self, path_of: Callable[[str], str]) -> Self:
         """Return the same for fields of metadata as a framework names them.
 
-        Parameters
-        ----------
-        path_of
-            Returns the core's path for a name, as filters have it.
+        ``path_of`` returns the core's path for a name, as filters have it.
         """
         group, decay = self.group, decay_dict(self.decay)
         if group is None and decay is None:  # most of them
@@ -154,12 +145,7 @@ class Asking(NamedTuple):
     def read(self, question: Question, index: BM25Index) -> Question:
         """Return a question, parsed if it is a text that is not blank and that is asked for.
 
-        Parameters
-        ----------
-        question
-            The question.
-        index
-            The index, which may have fields.
+        The index may have fields.
         """
         if not check_flag("parse_query", self.parse_query):
             return question
@@ -172,12 +158,7 @@ class Asking(NamedTuple):
     ) -> tuple[Question, bool]:
         """Return a question, expanded if that is asked for, and whether it is to be corrected.
 
-        Parameters
-        ----------
-        question
-            The question, which ``read`` has returned.
-        index, filter
-            A snapshot of the index, and which of its documents count.
+        It is one that ``read`` has returned; ``index`` is a snapshot.
         """
         arguments = self.expand
         if arguments is False:  # most questions
@@ -200,13 +181,7 @@ class Asking(NamedTuple):
         """Return the k best documents; for a blank question, the first k that pass the filter.
 
         The latter have score 0, whatever ``min_score`` is; without a filter there are none.
-
-        Parameters
-        ----------
-        index
-            A snapshot of the index.
-        question, k, filter
-            As in ``BM25Index.search``.
+        ``index`` is a snapshot.
         """
         if filter is None and self.is_usual:
             return index.search(question, k)
@@ -226,25 +201,14 @@ def _unscored(found: Document) -> Hit:
 
 
 def is_blank(question: object) -> bool:
-    """Whether a question asks for nothing: only a filter can say then what is wanted.
-
-    Parameters
-    ----------
-    question
-        The question.
-    """
+    """Whether a question asks for nothing: only a filter can say then what is wanted."""
     return not question or (isinstance(question, str) and question.isspace())
 
 
 def with_fields(index: BM25Index, documents: Iterable[Document]) -> Iterable[Document]:
     """Return documents with the fields of an index that has some, from their metadata.
 
-    Parameters
-    ----------
-    index
-        The index.
-    documents
-        The documents, whose texts are one of the fields.
+    Their texts are one of the fields.
     """
     fields = index.fields
     return documents if fields is None else _with_fields(fields, documents)

@@ -28,16 +28,8 @@ async def in_write_thread(
     """Call a function in the thread for writes to an index, in the context of the caller.
 
     The thread starts with the first write, does the writes in the order of the calls, and ends
-    with the owner. Where no thread can be started, the caller's does the write.
-
-    Parameters
-    ----------
-    owner
-        The index that is written to, or an object that stands for it, such as a document store.
-    write
-        The function.
-    *args, **kwargs
-        Its arguments.
+    with the owner: the index, or an object that stands for it, such as a document store. Where no
+    thread can be started, the caller's does the write.
     """
     return await _in_thread("write", owner, partial(write, *args, **kwargs))
 
@@ -45,13 +37,7 @@ async def in_write_thread(
 async def in_read_thread(
     owner: object, read: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
 ) -> _T:
-    """Call a function in one of the threads for reads of an index, in the context of the caller.
-
-    Parameters
-    ----------
-    owner, read, *args, **kwargs
-        As in ``in_write_thread``.
-    """
+    """Call a function in one of the threads for reads of an index, in the context of the caller."""
     return await _in_thread("read", owner, partial(read, *args, **kwargs))
 
 
@@ -81,11 +67,6 @@ def end_threads(owner: object) -> None:
     """Wait for the calls that an owner's threads were given, and end them.
 
     A later call starts others.
-
-    Parameters
-    ----------
-    owner
-        As in ``in_write_thread``.
     """
     for kind in _MOST:
         threads = _threads(kind, os.getpid()).pop(owner, None)

@@ -274,19 +274,8 @@ def follow(
 def share(name: str, index: BM25Index, **required: Any) -> SharedIndex:
     """Return the index in memory of a name: the same for all who ask, while one of them has it.
 
-    Parameters
-    ----------
-    name
-        The name.
-    index
-        The index to share, if there is none of that name.
-    **required
-        Arguments of ``BM25Index``, which an index that is there must have.
-
-    Raises
-    ------
-    ValueError
-        If it has others.
+    If there is none of that name, ``index`` is shared. ``required`` are arguments of ``BM25Index``:
+    an index that is there and has others is a ``ValueError``.
     """
     with _REGISTRY.taken():
         shared = _SHARED.setdefault(name, SharedIndex(index))

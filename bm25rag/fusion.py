@@ -118,22 +118,7 @@ def check_fusion(
 ) -> list[float]:
     """Check the arguments of ``fuse`` before there are rankings, as a constructor does.
 
-    Parameters
-    ----------
-    method, weights, rank_constant
-        As in ``fuse``.
-    count
-        How many rankings there will be.
-
-    Returns
-    -------
-    weights
-        One for each ranking.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As from ``fuse``.
+    ``count`` is how many rankings there will be; each has one of the weights that are returned.
     """
     check_choice("method", method, get_args(FusionMethod))
     check_count("rank_constant", rank_constant)

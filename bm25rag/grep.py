@@ -36,8 +36,8 @@ __all__ = ["Grep", "GrepMatch", "Place", "has_regular_expressions"]
 LONGEST_PATTERN = 1000
 # Instructions of RE2. A step of its slowest engine takes up to 3 ns for each of them.
 _LARGEST_PROGRAM = 10_000
-# Bytes searched between two looks at the clock, for which that engine takes half a second at most.
-_BLOCK, _STEPS = 1 << 20, 200_000_000
+# Steps between two looks at the clock, for which that engine takes half a second at most.
+_STEPS = 200_000_000
 # Documents whose texts are read together, and spans of a line that are told.
 _TOGETHER, _MOST_SPANS = 512, 100
 _WHITE = " \t\r\f\v"
@@ -67,15 +67,10 @@ class Place(NamedTuple):
 
 
 class GrepMatch:
-    """A line that matches.
+    """A line that matches, in the document of a row.
 
-    Attributes
-    ----------
-    row
-        The row of the document that has it.
-    start
-        Where in the document it begins, in bytes of UTF-8, each line end counted as one; with the
-        row it says where to go on.
+    ``start`` is where in the document it begins, in bytes of UTF-8, each line end counted as one;
+    with the row it says where to go on.
     """
 
     row: int
@@ -124,6 +119,8 @@ class Grep:
         Whether the pattern is a regular expression, which the extra ``grep`` brings.
     ignore_case
         Whether capitals and small letters are the same.
+    block
+        Bytes of texts that are looked at together.
 
     Raises
     ------
@@ -145,13 +142,14 @@ class Grep:
         *,
         regex: bool = False,
         ignore_case: bool = False,
+        block: int = 1 << 20,
     ) -> None:
         _check_pattern(pattern)
         check_flag("regex", regex)
         check_flag("ignore_case", ignore_case)
         self.snapshot: Snapshot = index._snapshot
         self._filter = parse_filter(filter, self.snapshot)
-        self._cut, words = sys.maxsize, _WORD.findall(pattern)
+        self._block, self._cut, words = block, sys.maxsize, _WORD.findall(pattern)
         if regex:
             words = _required_words(pattern)
             self.engine = _compile_regex(pattern, ignore_case)
@@ -212,7 +210,7 @@ class Grep:
 
     def _blocks(self, row: int, after: int) -> Iterator[Sequence[_Piece]]:
         """Yield the texts of candidates from a place on, in blocks of about the same size."""
-        snapshot, limit = self.snapshot, min(_BLOCK, self._cut)
+        snapshot, limit = self.snapshot, min(self._block, self._cut)
         for segment, numbers in enumerate(snapshot.passing_numbers(self._filter)):
             view, base = snapshot.views[segment], snapshot.bases[segment]
             if base + view.count <= row:

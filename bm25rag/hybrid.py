@@ -137,18 +137,7 @@ class HybridSearch:
         self._others: list[tuple[str, float]] = []
 
     def search_index(self) -> Ranking:
-        """Search by BM25, which ``hits`` does otherwise; while the other retriever searches, say.
-
-        Returns
-        -------
-        ranking
-            The ids and scores of what BM25 found.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the query cannot be searched for.
-        """
+        """Search by BM25, perhaps while the other retriever searches; or ``hits`` does it."""
         query = self._corrected
         if self._expand:
             query = self._snapshot.expand(query, filter=self._filter)
@@ -169,21 +158,12 @@ class HybridSearch:
         return with_parts(self._snapshot, self._corrected, self._filter)
 
     def take(self, ranking: Ranking) -> bool:
-        """Take the other retriever's answer, and say whether it is enough.
+        """Take all that the other retriever found, best first, and say whether it is enough.
 
         It is not if some of ``wanted`` documents do not pass the filter, occur twice or are
         skipped, and there may be others below them: then ``wanted`` has grown, until the other
-        retriever has found every document or returns fewer than that.
-
-        Parameters
-        ----------
-        ranking
-            All ids and scores that the other retriever found, best first.
-
-        Raises
-        ------
-        ValueError
-            If an id is not in the index, and ``on_unknown`` is ``"error"``.
+        retriever has found every document or returns fewer than that. An id that is not in the
+        index is a ``ValueError`` where ``on_unknown`` is ``"error"``.
         """
         scores: dict[str, float] = {}
         for id, score in ranking:
@@ -220,13 +200,7 @@ class HybridSearch:
                 )
 
     def hits(self) -> list[Hit]:
-        """Return the best documents with their fused scores; new objects.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the scores of the other retriever cannot be fused; see ``fuse``.
-        """
+        """Return the best documents with their fused scores; new objects. Raise as ``fuse``."""
         if self._by_words is None:
             self.search_index()
         shaped = self._wanted.shaping is not None
@@ -267,19 +241,7 @@ class HybridSearch:
 def with_parts(index: BM25Index, query: QueryLike, filter: FilterSpec | None) -> Filter | None:
     """Return a filter that also passes only what a ``Query`` restricts its matches to.
 
-    For what another retriever finds beside BM25.
-
-    Parameters
-    ----------
-    index
-        A snapshot of the index.
-    query, filter
-        As in ``BM25Index.search``.
-
-    Raises
-    ------
-    TypeError, ValueError, FilterError
-        If an argument is wrong.
+    For what another retriever finds beside BM25; the index is a snapshot.
     """
     parsed, snapshot = parse_filter(filter), index._snapshot
     terms = terms_of(snapshot.analyzer, query)

@@ -8,6 +8,7 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from bm25rag import maintenance
 from bm25rag.analysis import Analyzer, Tokenizer
 from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.checks import (
@@ -21,14 +22,9 @@ from bm25rag.common.checks import (
 from bm25rag.common.urls import is_url
 from bm25rag.documents import Document, Hit, Text
 from bm25rag.live.index import LiveIndex, Mode, OnDuplicate, State, new_state
-from bm25rag.opening import local_folder, open_index, verify_index
+from bm25rag.opening import local_folder, open_index
 from bm25rag.scoring.variants import DeltaOn, VariantName
-from bm25rag.search.finding import (
-    check_wanted,
-    find,
-    find_one,
-    parse_filter,
-)
+from bm25rag.search.finding import check_wanted, find, find_one, parse_filter
 from bm25rag.search.plain_terms import Terms
 from bm25rag.search.query_terms import QueryLike, terms_of, terms_of_each, warn_of_texts
 from bm25rag.search.ranking import score_all
@@ -46,11 +42,9 @@ if TYPE_CHECKING:
     from bm25rag.decay import DecayLike, Span
     from bm25rag.filters import Filter, FilterSpec
     from bm25rag.fusion import FusionMethod
-    from bm25rag.maintenance import Commit
     from bm25rag.search.correction import Correction
     from bm25rag.search.explain import Explanation
     from bm25rag.search.query import Query
-    from bm25rag.storage.repair import Damage
     from bm25rag.vectors import Vectors
 
 __all__ = ["BM25Index", "Mode", "OnDuplicate"]
@@ -102,13 +96,6 @@ class BM25Index:
         The weight of each field of a document, such as ``{"title": 3.0, "text": 1.0}``; a plain
         text is the field ``text``, whose weight is 1 unless it is given. The words of a field of
         weight 0 match nothing. ``None``: documents have no fields. See ``docs/fields.md``.
-
-    Raises
-    ------
-    TypeError
-        If an argument has the wrong type.
-    ValueError
-        If a parameter is outside its formula's domain.
 
     Examples
     --------
@@ -199,7 +186,8 @@ class BM25Index:
         """Build an index in a folder, perhaps a larger one than memory, and open it for reading.
 
         The folder gets the files that ``add`` and ``save`` would write. After an interruption, call
-        it again with the same documents and settings: it continues. See ``docs/building.md``.
+        it again with the same documents and settings: it continues. See ``docs/building.md``. It
+        raises as ``add``, and as ``save`` without ``overwrite``.
 
         Parameters
         ----------
@@ -223,12 +211,8 @@ class BM25Index:
 
         Raises
         ------
-        DuplicateIdError, MetadataError
-            As ``add``.
         ValueError
             If ``memory`` is too little, or an interrupted build had other documents or settings.
-        FileExistsError, NotAnIndexError, LockedError
-            If the folder holds an index or something else, or another process builds there.
         OSError
             If the disk is full; with more room, the same call goes on.
         """
@@ -264,7 +248,7 @@ class BM25Index:
         per_group: int = 1,
         decay: DecayLike | None = None,
     ) -> list[Hit]:
-        """Find the best k documents that contain a query term.
+        """Find the best k documents that contain a query term; of equal ones, the earlier first.
 
         Parameters
         ----------
@@ -291,17 +275,11 @@ class BM25Index:
             What lowers scores by the metadata: a ``bm25rag.Decay`` by age, or a ``bm25rag.Prior``
             by a number, or a dict of the arguments of one. ``min_score`` is on what it leaves.
 
-        Returns
-        -------
-        hits
-            By score descending, then in document order.
-
         Raises
         ------
         ValueError
-            If ``k`` or ``offset`` is negative, ``min_score`` NaN, or a weight NaN, infinite or
-            beyond 1e30; if a part of a ``Query`` has no words, or the texts that a phrase must be
-            looked for in are not stored.
+            If a part of a ``Query`` has no words, or the texts that a phrase must be looked for in
+            are not stored.
 
         Warns
         -----
@@ -336,7 +314,7 @@ class BM25Index:
         per_group: int = 1,
         decay: DecayLike | None = None,
     ) -> BatchResult:
-        """Search for many queries at once.
+        """Search for many queries at once, with rows, scores and counts as arrays, hits on demand.
 
         Parameters
         ----------
@@ -348,11 +326,6 @@ class BM25Index:
             How many threads to use at most, >= 1; ``None`` for one a core. The result is the same.
         correct, offset, group, per_group, decay
             As in ``search``.
-
-        Returns
-        -------
-        result
-            Rows, scores and counts as arrays; ``ids()`` and ``hits()`` on demand.
         """
         batch = list(check_sequence("queries", queries, "queries"))
         workers = None if threads is None else check_count("threads", threads, least=1)
@@ -369,17 +342,12 @@ class BM25Index:
         return batch_result(snapshot, matches, terms, wanted, corrections)
 
     def scores(self, query: QueryLike) -> Float64:
-        """Score every document, those that do not match too; the shift included.
+        """Score every document, in document order: float64 (N,); the shift included.
 
         Parameters
         ----------
         query
             As in ``search``.
-
-        Returns
-        -------
-        scores
-            In document order, float64 (N,).
         """
         snapshot = self._live.snapshot
         return score_all(snapshot, terms_of(snapshot.analyzer, query))
@@ -423,7 +391,9 @@ class BM25Index:
 
         It helps short questions on collections about one subject, and hurts where words are
         pairs of characters, as in Chinese: measure before you use it. It reads all postings of
-        the index, which takes longer than a search.
+        the index, which takes longer than a search. What it returns is a query for ``search``:
+        terms and weights, the query's own first; of a ``Query``, one with these in place of its
+        text.
 
         Parameters
         ----------
@@ -435,12 +405,6 @@ class BM25Index:
             How many terms to add, and to take from each document.
         original_query_weight
             The share of the query's own terms in the weights, from 0 to 1.
-
-        Returns
-        -------
-        expanded
-            Terms and their weights, the query's own first: a query for ``search``. Of a
-            ``Query``, one with these in place of its text.
         """
         from bm25rag.search.expansion import expand
 
@@ -460,11 +424,6 @@ class BM25Index:
         query, filter
             As in ``search``. Of a text, stems are replaced; terms are known, and offered, of the
             documents that pass.
-
-        Returns
-        -------
-        correction
-            The query to search for, and what was replaced in it.
         """
         snapshot = self._live.snapshot
         parsed = parse_filter(filter, snapshot)
@@ -493,7 +452,7 @@ class BM25Index:
         per_group: int = 1,
         decay: DecayLike | None = None,
     ) -> list[Hit]:
-        """Find the best k documents by BM25 and by their sparse vectors, fused.
+        """Find the best k documents by fused scores of BM25 and of their sparse vectors.
 
         Parameters
         ----------
@@ -507,11 +466,6 @@ class BM25Index:
         offset, group, per_group, decay
             As in ``search``, of the fused scores. All pages are of one ranking, of the documents
             that are fused: a larger ``fetch_k`` lets them go deeper.
-
-        Returns
-        -------
-        hits
-            With their fused scores, best first.
         """
         from bm25rag.search.hybrid_and_fused import search_both
         from bm25rag.vectors import vector_terms
@@ -539,7 +493,7 @@ class BM25Index:
 
         Wordings of one question whose scores can be added are one ``Query``, with ``also``: that
         is exact, and quicker. Ranks are for those whose scores cannot be compared, such as
-        questions of very different lengths.
+        questions of very different lengths. Scores are sums of weight / (rank_constant + rank).
 
         Parameters
         ----------
@@ -551,11 +505,6 @@ class BM25Index:
             As in ``bm25rag.fusion.fuse``; a weight for each query.
         offset, group, per_group, decay
             As in ``search_hybrid``.
-
-        Returns
-        -------
-        hits
-            With the sums of weight / (rank_constant + rank), best first.
         """
         from bm25rag.search.hybrid_and_fused import search_each
 
@@ -571,10 +520,8 @@ class BM25Index:
 
         Parameters
         ----------
-        ids
+        ids, filter
             The documents; those that are unknown, or that the filter rejects, are left out.
-        filter
-            As in ``search``.
         """
         wanted, snapshot = check_ids(ids), self._live.snapshot
         return snapshot.documents(wanted, parse_filter(filter, snapshot))
@@ -629,10 +576,7 @@ class BM25Index:
     def to_scipy(self) -> csc_array:
         """Return the eager scores: float32 (N, V), columns as ``vocabulary()``, without the shift.
 
-        Raises
-        ------
-        MissingDependencyError
-            If SciPy is not installed, which the extra ``scipy`` brings.
+        It needs SciPy, which the extra ``scipy`` brings.
         """
         from bm25rag.search.matrix import score_matrix
 
@@ -732,7 +676,7 @@ class BM25Index:
         threads: int | None = None,
         vectors: Iterable[Vector | None] | None = None,
     ) -> list[str]:
-        """Add documents; all of them or, if anything is wrong, none.
+        """Add documents; all of them or, if anything is wrong, none. Return the ids written.
 
         Beyond the index, a build holds about 6 bytes for each posting, 50 MB, 10 MB more for
         each thread, and what ``texts`` holds.
@@ -763,11 +707,6 @@ class BM25Index:
             A sparse vector for each, such as a learned encoder makes, or ``None``: weights by
             term, or by the number of a term, or an object with ``indices`` and ``values``; or a
             SciPy array with a row for each. See ``vectors``, the attribute.
-
-        Returns
-        -------
-        ids
-            The ids written, in document order.
 
         Raises
         ------
@@ -822,6 +761,8 @@ class BM25Index:
     ) -> list[str]:
         """Delete documents, by their ids, by a filter or by both; unknown ids are ignored.
 
+        It returns the ids that this call deleted, in the order asked for, or in document order.
+
         Parameters
         ----------
         ids
@@ -829,11 +770,6 @@ class BM25Index:
         filter
             As in ``search``. Documents that it rejects now stay, even if they passed when you
             looked up their ids and another thread has replaced them since.
-
-        Returns
-        -------
-        ids
-            The ids that this very call deleted, in the order asked for, or in document order.
 
         Raises
         ------
@@ -853,17 +789,14 @@ class BM25Index:
     ) -> list[str]:
         """Replace the metadata of documents, which keep their places; unknown ids are ignored.
 
+        It returns the ids of the documents that were changed, in the order asked for.
+
         Parameters
         ----------
         ids
             The documents.
         metadata
             The whole new metadata of each, as many; otherwise this raises as ``add``.
-
-        Returns
-        -------
-        ids
-            The ids of the documents that were changed, in the order asked for.
         """
         return self._live.update_metadata(check_ids(ids), metadata)
 
@@ -1016,7 +949,7 @@ class BM25Index:
             If the folder holds an index and ``overwrite`` is false, or something else.
         LockedError
             If a writer has the folder open.
-        RemoteError, MissingDependencyError, OSError
+        RemoteError, OSError
             As ``open``, or if the disk refuses; what the folder held is still there.
         """
         folder = None if is_url(path) else local_folder(path, storage_options=storage_options)
@@ -1132,172 +1065,24 @@ class BM25Index:
         Takes milliseconds, and some microseconds if there is none: what is open already
         stays open. Searches in other threads see the state before or after, and a snapshot
         taken earlier keeps its own. An index opened from a URL asks the store, and fetches
-        what is new. If this raises, as ``open`` may, what was opened can still be searched.
-
-        Returns
-        -------
-        changed
-            Whether there was a newer commit.
-
-        Raises
-        ------
-        StorageError
-            If this index was not opened with ``mode="r"``.
+        what is new. If this raises, as ``open`` may, what was opened can still be searched. It
+        returns whether there was a newer commit. An index that was not opened with ``mode="r"``
+        raises a ``StorageError``.
         """
         return self._live.refresh()
 
-    @classmethod
-    def verify(
-        cls,
-        path: str | PathLike[str],
-        *,
-        cache: str | PathLike[str] | None = None,
-        storage_options: dict[str, Any] | None = None,
-    ) -> None:
-        """Check every byte of a saved index, and that its files say what bm25rag would write.
-
-        It reads the whole index. ``docs/format.md`` lists what is checked. Errors are those of
-        ``open``; the message names a damaged file.
-
-        Parameters
-        ----------
-        path, cache, storage_options
-            As in ``open``; what is behind a URL is fetched into the cache.
-        """
-        verify_index(path, cache, storage_options)
-
-    @classmethod
-    def commits(cls, path: str | PathLike[str]) -> list[Commit]:
-        """Return the commits that a folder holds, the oldest first: those kept, and the last.
-
-        Each has its ``id``, for ``open(path, commit=id)``, and the ``time`` when it was made.
-
-        Parameters
-        ----------
-        path
-            The folder; of a sharded index, too.
-        """
-        from bm25rag.maintenance import list_commits
-
-        return list_commits(path)
-
-    @classmethod
-    def backup(
-        cls,
-        path: str | PathLike[str],
-        target: str | PathLike[str],
-        *,
-        link: bool = False,
-        overwrite: bool = False,
-        storage_options: dict[str, Any] | None = None,
-    ) -> None:
-        """Copy the last commit of a folder, while a writer may work there.
-
-        All files are of one commit, and every byte of them is checked on the way. Files that the
-        target has are not copied again. Until the last moment, the target opens to what it held.
-
-        Parameters
-        ----------
-        path
-            The folder; of a sharded index, too.
-        target
-            The folder of the backup, made if it is missing, or the URL of one. It is an index
-            like any other.
-        link
-            Whether the backup shares its files with the folder, by hard links where there are such:
-            that takes no space and milliseconds, but a damaged file is damaged in both.
-        overwrite
-            Whether to replace an index that the target holds, such as an earlier backup.
-        storage_options
-            As in ``open``.
-
-        Raises
-        ------
-        NotAnIndexError, CorruptIndexError
-            If ``path`` holds no index or a damaged file, or the target something else.
-        FileExistsError, LockedError
-            If the target holds an index and ``overwrite`` is false, or a writer has it open.
-        ValueError
-            If both are the same folder, or ``path`` is a URL.
-        RemoteError, OSError
-            If the store or the disk refuses, or if the folder was changed faster than it could be
-            uploaded. The same call goes on where it stopped.
-        """
-        from bm25rag.maintenance import backup
-
-        backup(path, target, link, overwrite, storage_options)
-
-    @classmethod
-    def restore(
-        cls,
-        source: str | PathLike[str],
-        path: str | PathLike[str],
-        *,
-        overwrite: bool = False,
-        storage_options: dict[str, Any] | None = None,
-    ) -> None:
-        """Make a folder what a backup is, even if the index that it holds is damaged.
-
-        If this raises, as ``backup`` may, the folder opens to what it held.
-
-        Parameters
-        ----------
-        source
-            The folder of the backup, or its URL.
-        path
-            The folder to restore; made if it is missing. Readers go to the restored commit with
-            their next ``refresh``.
-        overwrite
-            Whether to replace the index that the folder holds, damaged or not.
-        storage_options
-            As in ``open``.
-        """
-        from bm25rag.maintenance import restore
-
-        restore(source, path, overwrite, storage_options)
-
-    @classmethod
-    def repair(cls, path: str | PathLike[str], *, dry_run: bool = False) -> list[Damage]:
-        """Drop the damaged segments of a folder, so that the rest opens and can be changed.
-
-        Restore a backup if there is one: what is dropped is lost. It checks what ``verify``
-        does, and commits what is left. A damaged file stays beside the index, as
-        ``<name>.damaged``, until you delete it. A segment goes with its changes: without them,
-        deleted documents would come back.
-
-        Parameters
-        ----------
-        path
-            The folder; of a sharded index, too.
-        dry_run
-            Whether only to tell.
-
-        Returns
-        -------
-        damages
-            Of each damaged part its ``path``, the ``problem``, the ``ids`` of the documents that
-            went, as far as they can be read, and how many ``unknown`` ones went beside; ``None``
-            if nobody knows.
-
-        Raises
-        ------
-        CorruptIndexError
-            If the manifest itself is damaged: then only a backup helps.
-        LockedError
-            If a writer has the folder open, unless ``dry_run``.
-        """
-        from bm25rag.maintenance import repair
-
-        return repair(path, dry_run)
+    # Those for a folder, whoever has it open.
+    verify = staticmethod(maintenance.verify)
+    commits = staticmethod(maintenance.commits)
+    backup = staticmethod(maintenance.backup)
+    restore = staticmethod(maintenance.restore)
+    repair = staticmethod(maintenance.repair)
 
     def commit(self) -> None:
         """Make the changes since the last commit durable, in one atomic step.
 
-        Raises
-        ------
-        OSError
-            If the disk refuses or a flush fails; the last commit is still there, or, if
-            only the last flush failed, the new one. The next commit writes new files.
+        If this raises an ``OSError``, the last commit is still there, or, if only the last flush
+        failed, the new one. The next commit writes new files.
         """
         self._live.commit()
 
@@ -1308,11 +1093,8 @@ class BM25Index:
     def close(self) -> None:
         """Give up the writer's lock, without a commit; without a lock, do nothing.
 
-        Warns
-        -----
-        UncommittedWarning
-            If there are changes since the last commit, which are lost. A writer that is deleted,
-            or still open when the program ends, warns too.
+        An ``UncommittedWarning`` says that changes since the last commit are lost; so it does of a
+        writer that is deleted, or still open when the program ends.
         """
         self._live.close()
 

@@ -38,16 +38,14 @@ def sample_metadata(
 
     Parameters
     ----------
-    index
-        A snapshot of the index.
+    index, filter
+        A snapshot of the index, and which of its documents count.
     showing
         ``"ends"`` for the first and the last document with each key, ``"extremes"`` for the first
         with the least and with the greatest value of each type, ``"values"`` for one or more
         with each value. Values are not ``None``.
     key
         The key at the top of the metadata; ``None`` for all keys.
-    filter
-        Which documents count.
     """
     snapshot = index._snapshot
     views, parsed = snapshot.views, parse_filter(filter, snapshot)

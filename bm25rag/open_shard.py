@@ -104,12 +104,7 @@ class Ranking(NamedTuple):
 def merge_hits(found: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
     """Return the best k hits of all shards, as a search of the whole index would.
 
-    Parameters
-    ----------
-    found
-        The best k hits of each shard, the shards in order.
-    k
-        How many at most, >= 0.
+    ``found`` has the best k of each shard, the shards in order.
     """
     # Of equal scores, ``merge`` takes those of the earlier shard first, which is document order.
     return Hits(islice(merge(*found, key=lambda hit: -hit.score), check_count("k", k)))
@@ -118,14 +113,8 @@ def merge_hits(found: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
 def merge_rankings(found: Sequence[Ranking], first_rows: Sequence[int], k: int) -> Ranking:
     """Return the best k matches of each query in all shards, by their rows in the whole index.
 
-    Parameters
-    ----------
-    found
-        The best k matches in each shard, the shards in order.
-    first_rows
-        The row of each shard's first document.
-    k
-        How many at most, >= 0.
+    ``found`` has the best k in each shard, the shards in order, ``first_rows`` the row of each
+    shard's first document.
     """
     width = min(check_count("k", k), sum(one.rows.shape[1] for one in found))
     rows = np.concatenate(

@@ -1,4 +1,4 @@
-"""Which kind of index is behind a path or URL, and how that is opened and verified."""
+"""Which kind of index is behind a path or URL, and how that is opened."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def open_index(
                 "for reading, change a copy (copy.copy(index)) and save() it to the URL, which "
                 "uploads what is new"
             )
-        kind, mirror = _find_mirror(str(path), cache, storage_options, offline)
+        kind, mirror = find_mirror(str(path), cache, storage_options, offline)
         folder = mirror.folder
     else:
         mirror, folder = None, local_folder(path, cache, storage_options, offline)
@@ -97,21 +97,6 @@ def open_index(
     return index
 
 
-def verify_index(
-    path: str | PathLike[str],
-    cache: str | PathLike[str] | None,
-    storage_options: dict[str, Any] | None,
-) -> None:
-    """Check every byte of a saved index; see ``BM25Index.verify``."""
-    if is_url(path):
-        kind, mirror = _find_mirror(str(path), cache, storage_options, offline=False)
-        with mirror.synced():
-            kind.verify(mirror.folder)
-    else:
-        folder = local_folder(path, cache, storage_options)
-        kind_of(is_sharded(folder)).verify(folder)
-
-
 def local_folder(
     path: str | PathLike[str],
     cache: object = None,
@@ -135,7 +120,7 @@ def kind_of(sharded: bool) -> Kind:
     return SHARDED
 
 
-def _find_mirror(
+def find_mirror(
     url: str, cache: str | PathLike[str] | None, options: dict[str, Any] | None, offline: bool
 ) -> tuple[Kind, Mirror]:
     """Return the kind of index behind a URL, and its cache, which may be out of date."""

@@ -25,17 +25,7 @@ Thread: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 class Call(NamedTuple):
-    """A call of a method, or of its asynchronous twin.
-
-    Parameters
-    ----------
-    owner
-        The object.
-    method
-        The name of the synchronous method.
-    args, kwargs
-        The arguments.
-    """
+    """A call of a method of an object, by its synchronous name, or of its asynchronous twin."""
 
     owner: Any
     method: str
@@ -44,13 +34,7 @@ class Call(NamedTuple):
 
 
 class Both(NamedTuple):
-    """Two plans, one after the other or side by side; the first that fails is raised.
-
-    Parameters
-    ----------
-    first, second
-        The plans.
-    """
+    """Two plans, one after the other or side by side; the first that fails is raised."""
 
     first: Plan[Any]
     second: Plan[Any]
@@ -65,26 +49,12 @@ class _End(NamedTuple):
 
 
 def work(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Call:
-    """Return the call of a function that has no asynchronous twin.
-
-    Parameters
-    ----------
-    function
-        The function.
-    *args, **kwargs
-        Its arguments.
-    """
+    """Return the call of a function that has no asynchronous twin."""
     return Call(partial(function, *args, **kwargs), "__call__")
 
 
 def planned(plan: Callable[_P, Plan[_T]]) -> Callable[_P, _T]:
-    """Make a synchronous method of a plan; as ``plan`` the method has what it was made of.
-
-    Parameters
-    ----------
-    plan
-        The function that returns the plan.
-    """
+    """Make a synchronous method of a plan; as ``plan`` the method has what it was made of."""
 
     def method(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         return run(plan(*args, **kwargs))
@@ -104,14 +74,9 @@ def awaited(
 ) -> Callable[Concatenate[_Owner, _P], Coroutine[Any, Any, _T]]:
     """Return the asynchronous twin of a method, which does what a subclass makes of the method.
 
-    Parameters
-    ----------
-    method
-        The method. If it is ``planned``, the calls of its plan are awaited.
-    thread_of
-        Returns the threads of the object in which the rest is done.
-    name
-        The name under which the object has the method; ``None`` for that of the function.
+    If the method is ``planned``, the calls of its plan are awaited; the rest is done in the threads
+    that ``thread_of`` returns for the object. ``name`` is that under which the object has the
+    method, if it is not the function's.
     """
     own = name or method.__name__
 
@@ -128,13 +93,7 @@ def awaited(
 
 
 def run(plan: Plan[_T]) -> _T:
-    """Make all calls, and return the result of the plan.
-
-    Parameters
-    ----------
-    plan
-        The plan.
-    """
+    """Make all calls, and return the result of the plan."""
     go_on: Callable[[Any], Any] = plan.send
     given: Any = None
     try:
@@ -156,17 +115,10 @@ def run(plan: Plan[_T]) -> _T:
 
 
 async def arun(plan: Plan[_T], thread: Thread, *, light: bool = False) -> _T:
-    """Do what ``run`` does, awaiting the calls.
+    """Do what ``run`` does, awaiting the calls; ``thread`` calls what has no asynchronous twin.
 
-    Parameters
-    ----------
-    plan
-        The plan.
-    thread
-        Calls what has no asynchronous twin.
-    light
-        Whether what the plan does between its calls takes microseconds, and is done on the event
-        loop; otherwise that is done in the thread, too.
+    ``light``: what the plan does between its calls takes microseconds, and is done on the event
+    loop; otherwise in the thread, too.
     """
     go_on: Callable[[Any], Any] = plan.send
     given: Any = None
@@ -215,15 +167,7 @@ def _after(go_on: Callable[[Any], Any], given: Any) -> Any:
 
 @contextmanager
 def naming(what: str, owner: object, kind: type[Exception] = RuntimeError) -> Iterator[None]:
-    """Raise an error that names what failed, and has the failure as its cause.
-
-    Parameters
-    ----------
-    what, owner
-        What it is called, and the object, whose class is named.
-    kind
-        The class of the error.
-    """
+    """Raise an error that names what failed, by its owner's class, ``from`` the failure."""
     try:
         yield
     except Exception as error:

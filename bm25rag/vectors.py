@@ -78,16 +78,6 @@ class Vectors:
             and ``values``; or a SciPy array of one row.
         k, filter, min_score, offset, group, per_group, decay
             As in ``BM25Index.search``.
-
-        Returns
-        -------
-        hits
-            By score descending, then in document order.
-
-        Raises
-        ------
-        TypeError, ValueError, FilterError
-            If an argument is wrong.
         """
         whole, shaping = self._whole(), (group, per_group, decay)
         wanted = check_wanted(whole, k, filter, min_score, offset, *shaping)
@@ -117,11 +107,6 @@ class Vectors:
             The queries, or a SciPy array with a row for each.
         k, filter, min_score, threads, offset, group, per_group, decay
             As in ``BM25Index.search_batch``.
-
-        Raises
-        ------
-        TypeError, ValueError, FilterError
-            If an argument is wrong.
         """
         batch = vector_terms_each(vectors)
         workers = None if threads is None else check_count("threads", threads, least=1)
@@ -146,17 +131,8 @@ class Vectors:
 
         Parameters
         ----------
-        vector
-            As in ``search``.
-        id
-            The document.
-        filter
-            As in ``search``.
-
-        Raises
-        ------
-        DocumentNotFoundError
-            If there is no such document, or the filter rejects it.
+        vector, id, filter
+            As in ``search``; the document.
         """
         from bm25rag.search.explain import explain
 
@@ -166,19 +142,15 @@ class Vectors:
         return replace(why, terms=tuple(replace(term, tf=min(term.tf, 1)) for term in why.terms))
 
     def get(self, ids: Iterable[str | int]) -> list[dict[str, float]]:
-        """Return the vectors of documents, as they are stored; empty for those without one.
+        """Return the vectors of documents, in the order asked; empty for those without one.
 
-        It looks at the postings of all documents, so ask for many at once.
+        Weights are those that are stored, rounded to float32, terms in any order. It looks at the
+        postings of all documents, so ask for many at once.
 
         Parameters
         ----------
         ids
             The documents; unknown ones are left out, as ``BM25Index.get`` leaves them out.
-
-        Returns
-        -------
-        vectors
-            In the order asked; weights as rounded to float32, terms in any order.
         """
         return read_vectors(self._snapshot, check_ids(ids))
 
@@ -200,13 +172,7 @@ class Vectors:
         return self._snapshot.frequencies()[1]
 
     def to_scipy(self) -> csc_array:
-        """Return the vectors: float32 (N, V), columns as ``vocabulary()``.
-
-        Raises
-        ------
-        MissingDependencyError
-            If SciPy is not installed, which the extra ``scipy`` brings.
-        """
+        """Return the vectors: float32 (N, V), columns as ``vocabulary()``; needs SciPy."""
         from bm25rag.search.matrix import score_matrix
 
         return score_matrix(self._snapshot)

@@ -43,11 +43,10 @@ def check_budget(value: object) -> int:
     """Return a budget; raise ``ValueError`` or ``TypeError`` if it is none."""
     budget = check_count("budget", value)
     if not LEAST_BUDGET <= budget <= LARGEST_BUDGET:
-        message = (
+        raise ValueError(
             f"budget must be from {LEAST_BUDGET:,} to {LARGEST_BUDGET:,} characters, "
             f"got {budget if budget < 10**9 else 'more'}"
         )
-        raise ValueError(message)
     return budget
 
 
@@ -67,16 +66,11 @@ def make_answer(
 
     Parameters
     ----------
-    name
-        What its parts are called.
-    parts
-        The parts, which leave the ``FRAME`` of the budget free.
-    total
-        Of how many units there are; ``None`` if that is not known.
-    returned
-        How many of them are here.
-    unit
-        What is counted.
+    name, parts
+        The parts, which leave the ``FRAME`` of the budget free, and what they are called.
+    unit, total, returned
+        What is counted, of how many there are (``None`` if that is not known), and how many are
+        here.
     truncated
         Whether something was left out though the units are there.
     cursor

@@ -30,19 +30,16 @@ def read_cursor(cursor: object, asked: str, count: int) -> tuple[tuple[int, ...]
     It raises ``TypeError`` or ``ValueError`` if the cursor is none, or of another question.
     """
     if not isinstance(cursor, str):
-        message = f"cursor must be a string, got {type(cursor).__name__}"
-        raise TypeError(message)
+        raise TypeError(f"cursor must be a string, got {type(cursor).__name__}")
     parts = _CURSOR.fullmatch(cursor)
     places = tuple(map(int, parts[2].split("-"))) if parts else ()
     if parts is None or len(places) != count:
-        message = f"cursor must be one that this tool has returned, got {cursor!r:.100}"
-        raise ValueError(message)
+        raise ValueError(f"cursor must be one that this tool has returned, got {cursor!r:.100}")
     if parts[1] != asked:
-        message = (
+        raise ValueError(
             "cursor belongs to other arguments or another index: pass the arguments it was "
             "returned for, or leave it out to begin anew"
         )
-        raise ValueError(message)
     return places, parts[3]
 
 

@@ -40,27 +40,17 @@ def grep(
 
     Parameters
     ----------
-    index
-        The index.
     pattern, regex, ignore_case
         As for ``Grep``.
-    filter
-        In bm25rag's language.
     context
         How many lines to show before and after each, 0 to 10.
-    budget, cursor, scope, within
+    index, filter, budget, cursor, scope, within
         As in ``search``.
-
-    Raises
-    ------
-    TypeError, ValueError, FilterError
-        If an argument is wrong.
     """
     room = answers.check_budget(budget) - answers.FRAME
     around = check_count("context", context)
     if around > MOST_CONTEXT:
-        message = f"context must be at most {MOST_CONTEXT} lines"
-        raise ValueError(message)
+        raise ValueError(f"context must be at most {MOST_CONTEXT} lines")
     both = filter_within(filter, within)
     looked = Grep(index, pattern, both, regex=regex, ignore_case=ignore_case)
     asked = digest("grep", scope, pattern, regex, ignore_case, filter)
@@ -109,14 +99,8 @@ def _row_of(looked: Grep, row: int, known: str) -> int:
 class _Page:
     """Lines by document, as many as there is room for.
 
-    Attributes
-    ----------
-    count
-        How many lines that match are there.
-    full
-        Whether one was refused.
-    cut
-        Whether one is not shown whole.
+    ``count`` of them match; ``full`` says whether one was refused, ``cut`` whether one is not shown
+    whole.
     """
 
     def __init__(self, room: int, around: int) -> None:

@@ -37,8 +37,6 @@ def read(
 
     Parameters
     ----------
-    index
-        The index.
     id
         A document; ``lines`` are its own.
     source
@@ -47,21 +45,13 @@ def read(
         ``line``.
     lines
         ``"10-20"``, ``"10-"`` or ``"10"``, from 1; ``None`` for all.
-    budget, cursor, scope, within, metadata
+    index, budget, cursor, scope, within, metadata
         As in ``search``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is wrong.
-    DocumentNotFoundError
-        If there is no such document.
     """
     room = answers.check_budget(budget) - answers.FRAME
     span = _lines(lines)
     if (id is None) == (source is None):
-        message = "read needs either id or source"
-        raise ValueError(message)
+        raise ValueError("read needs either id or source")
     if source is None:
         documents = index.get([check_id("id", id)], within)
     else:

@@ -58,12 +58,8 @@ every 30 days, to no less than half; or by a number: {"path": "stars", "full": 5
 def search_schema(fields: str = "", parts: Collection[str] = ()) -> dict[str, Any]:
     """Return the schemas of the arguments of ``search``.
 
-    Parameters
-    ----------
-    fields
-        What is said of the metadata.
-    parts
-        The fields of the documents, whose words count with weights, if they have any.
+    ``fields`` is what is said of the metadata; ``parts`` are the fields of the documents, whose
+    words count with weights, if they have any.
     """
     return {
         "query": string(QUERY, LONGEST_QUERY),
@@ -88,13 +84,7 @@ def decay_schema() -> dict[str, Any]:
 
 
 def parts_schema(parts: Collection[str] = ()) -> dict[str, Any]:
-    """Return the schemas of other wordings, and of what documents must have, and must not.
-
-    Parameters
-    ----------
-    parts
-        As in ``search_schema``.
-    """
+    """Return the schemas of other wordings, and of what documents must have, and must not."""
     said = {
         "also": "Other wordings of the query, with other words for it: all of them count together.",
         "must": "Words or groups of words of which a document must have all.",

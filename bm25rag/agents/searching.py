@@ -66,27 +66,21 @@ def search(
 
     Parameters
     ----------
-    index
-        The index.
     query
         A text of at most 10,000 characters; ``None`` for the vector alone.
     k
         How many documents at most, or groups, 1 to 100.
     filter
         In bm25rag's language.
-    also, must, must_not, phrases, not_phrases
+    also, must, must_not, phrases, not_phrases, field
         As in ``Query``, lists of texts; of 10,000 characters together, each.
-    field
-        As in ``Query``.
     group, per_group, decay
         As in ``BM25Index.search``, but that the documents of a group come together; ``per_group``
         is 10 at most.
     vector
         A sparse vector; with a query, both are fused.
-    budget
-        The characters of the answer, 1,000 to 100,000.
-    cursor
-        Where to go on.
+    budget, cursor
+        The characters of the answer, 1,000 to 100,000, and where to go on.
     scope
         What names the index, so that its cursors are known from those of others.
     within
@@ -99,11 +93,6 @@ def search(
     beside
         Asks another retriever of the same documents, whose answer is fused with the index's: given
         the text of the query, and of how many documents it returns the ids and scores.
-
-    Raises
-    ------
-    TypeError, ValueError, FilterError
-        If an argument is wrong.
     """
     room = answers.check_budget(budget) - answers.FRAME
     question: str | Query | None = None
@@ -113,8 +102,7 @@ def search(
         room -= 0 if isinstance(question, str) else len(_INCOMPLETE) + len('"incomplete":"",')
     wanted = check_count("k", k, least=1)
     if wanted > MOST_HITS:
-        message = f"k must be at most {MOST_HITS}; go on with the cursor of the answer"
-        raise ValueError(message)
+        raise ValueError(f"k must be at most {MOST_HITS}; go on with the cursor of the answer")
     if check_count("per_group", per_group, least=1) > MOST_PER_GROUP:
         message = f"per_group must be at most {MOST_PER_GROUP}; search in one group for all of it"
         raise ValueError(message)
@@ -313,8 +301,7 @@ def read_question(
 ) -> str | Query:
     """Return what is asked for; raise ``TypeError`` or ``ValueError`` if it is wrong."""
     if not isinstance(query, str):
-        message = f"query must be a string, got {type(query).__name__}"
-        raise TypeError(message)
+        raise TypeError(f"query must be a string, got {type(query).__name__}")
     if len(query) > LONGEST_QUERY:
         message = f"query must have at most {LONGEST_QUERY:,} characters, got {len(query):,}"
         raise ValueError(message)
@@ -331,13 +318,11 @@ def read_question(
 def _parts(name: str, value: Any) -> list[str]:
     parts = list(check_sequence(name, value, "strings"))
     if not all(isinstance(part, str) for part in parts):
-        message = f"{name} must be a list of strings, got {value!r:.100}"
-        raise TypeError(message)
+        raise TypeError(f"{name} must be a list of strings, got {value!r:.100}")
     if (length := sum(map(len, parts))) > LONGEST_QUERY:
-        message = (
+        raise ValueError(
             f"the number of characters in {name} must be at most {LONGEST_QUERY:,}, got {length:,}"
         )
-        raise ValueError(message)
     return parts
 
 
@@ -362,9 +347,8 @@ def filter_within(filter: object, within: FilterSpec | None) -> Filter | None:
 def check_filter(value: object) -> dict[str, Any] | None:
     """Return a filter of JSON values; raise ``TypeError`` if it is no object."""
     if value is not None and not isinstance(value, dict):
-        message = (
+        raise TypeError(
             'filter must be an object such as {"year": {"$gte": 2020}}, '
             f"got {type(value).__name__}"
         )
-        raise TypeError(message)
     return value

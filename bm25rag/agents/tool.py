@@ -35,10 +35,8 @@ class IndexTool:
     ----------
     current
         Returns the index to look into now.
-    name
-        What the model calls it.
-    about
-        What the documents are, for the model.
+    name, about
+        What the model calls it, and what the documents are, for the model.
     does
         What it does: ``"search"``, ``"grep"`` or ``"read"``.
     within
@@ -47,11 +45,6 @@ class IndexTool:
         Whether metadata are shown; not where texts begin with them.
     options, beside
         As in ``search``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If ``does`` is none of these.
     """
 
     def __init__(

@@ -17,10 +17,7 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run ``bm25rag`` with these arguments, or the process's own, and exit.
 
-    Raises
-    ------
-    SystemExit
-        Always: 0 is success; ``bm25rag --help`` lists the other codes.
+    0 is success; ``bm25rag --help`` lists the other codes.
     """
     _replace_closed_streams()
     try:

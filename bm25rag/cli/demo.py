@@ -68,8 +68,7 @@ def _heading(console: Console, title: str) -> None:
 
 def _require(condition: bool, promise: str) -> None:
     if not condition:
-        message = f"the demo failed: {promise}"
-        raise RuntimeError(message)
+        raise RuntimeError(f"the demo failed: {promise}")
 
 
 # --- reading and building -------------------------------------------------------
@@ -81,8 +80,7 @@ def _read(console: Console, root: Path) -> list[Document]:
     # A name that is defined twice, such as a property's getter and setter, counts once.
     documents = list({document.id: document for document in read_docstrings(root)}.values())
     if not documents:
-        message = f"{root}: no Python source with docstrings in this folder"
-        raise ValueError(message)
+        raise ValueError(f"{root}: no Python source with docstrings in this folder")
     modules = len({document.metadata["module"] for document in documents})
     console.print(
         f"{counted(len(documents), 'passage')} from {counted(modules, 'module')} "

@@ -24,12 +24,9 @@ def standard_library() -> Path:
 def read_docstrings(root: Path) -> Iterator[Document]:
     """Yield a document for each docstring of a module, class or function.
 
-    Yields
-    ------
-    Document
-        Its id is the dotted name, its text that name and the docstring, its
-        metadata ``module``, ``kind``, ``path`` (below `root`) and ``line``.
-        Where a name is defined twice, its id comes twice.
+    Its id is the dotted name, its text that name and the docstring, its metadata ``module``,
+    ``kind``, ``path`` (below `root`) and ``line``. Where a name is defined twice, its id comes
+    twice.
     """
     for path in sorted(root.rglob("*.py")):
         relative = path.relative_to(root)

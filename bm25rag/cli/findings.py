@@ -9,16 +9,10 @@ from bm25rag.readers import Note
 
 
 class Findings:
-    """What was guessed, left out and skipped.
+    """What was guessed, left out and skipped, and how many files were ``read``.
 
-    Attributes
-    ----------
-    read
-        How many files were read.
-    skipped
-        Files that could not be read: the complaint by name.
-    lines
-        Lines and records that could not be read: the first complaint by the name of the file.
+    ``skipped`` has the complaint by the name of each file that could not be read, ``lines`` the
+    first complaint by the name of each file with lines or records that could not.
     """
 
     def __init__(self) -> None:

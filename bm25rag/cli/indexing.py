@@ -224,14 +224,12 @@ def delete_command(
     Unknown ids are ignored.
     """
     if bool(ids) + (filter_ is not None) + bool(sources) != 1:
-        message = "give either ID... or --filter JSON or --source PATH"
-        raise click.UsageError(message)
+        raise click.UsageError("give either ID... or --filter JSON or --source PATH")
     if filter_ == {}:
-        message = (
+        raise click.UsageError(
             "--filter {} would delete every document; say which, as in "
             """'{"year": {"$lt": 2020}}', or start over with 'bm25rag index --force'"""
         )
-        raise click.UsageError(message)
     with BM25Index.open(index_path, mode="w", untrusted=untrusted) as index:
         if sources:
             filter_ = _filter_of(sources)

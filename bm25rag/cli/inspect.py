@@ -68,8 +68,7 @@ def inspect_command(
     from bm25rag.inspector.serving import serve
 
     if queries is not None and qrels is None:
-        message = "--queries gives ids to judgements, and needs --qrels FILE.tsv"
-        raise click.UsageError(message)
+        raise click.UsageError("--queries gives ids to judgements, and needs --qrels FILE.tsv")
     texts = {} if queries is None else {query.id: query.text for query in read_queries(queries)}
     judgements = None if qrels is None else Judgements(qrels, texts)
     opened = OpenedIndex(index_path, options["untrusted"], options["commit"])

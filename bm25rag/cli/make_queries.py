@@ -48,8 +48,7 @@ def make_queries_command(
     use real queries as soon as you have some.
     """
     if (url is None) != (model is None):
-        message = "--url and --model go together"
-        raise click.UsageError(message)
+        raise click.UsageError("--url and --model go together")
     index = BM25Index.open(index_path, untrusted=untrusted)
     maker = None if url is None else ask_model(url, model or "", os.environ.get(_KEY))
     made = known_items(index.get(index.ids()), count, maker, seed)

@@ -71,8 +71,7 @@ def parse_field(value: str) -> dict[str, float]:
     try:
         return {name: float(weight)} if name else {weight: 1.0}
     except ValueError as error:
-        message = f"expected NAME=WEIGHT, such as title=3, got {value!r}"
-        raise click.BadParameter(message) from error
+        raise click.BadParameter(f"expected NAME=WEIGHT, such as title=3, got {value!r}") from error
 
 
 def _parse_fields(
@@ -151,11 +150,9 @@ def _parse_json(
     try:
         parsed = json.loads(value, parse_constant=reject_constant)
     except (ValueError, RecursionError) as error:
-        message = f"not JSON: {error}"
-        raise click.BadParameter(message) from error
+        raise click.BadParameter(f"not JSON: {error}") from error
     if not isinstance(parsed, dict):
-        message = f"expected a JSON object, got {value}"
-        raise click.BadParameter(message)
+        raise click.BadParameter(f"expected a JSON object, got {value}")
     return parsed
 
 
@@ -202,8 +199,7 @@ def restrict_option(statistics: Literal["whole", "part"] = "whole") -> Callable[
 def _only_with_restrict(context: click.Context, parameter: click.Parameter, value: str) -> str:
     given = context.get_parameter_source(str(parameter.name)) is not ParameterSource.DEFAULT
     if given and context.params.get("restrict") is None:
-        message = "--statistics is for --restrict: give a filter, too"
-        raise click.UsageError(message)
+        raise click.UsageError("--statistics is for --restrict: give a filter, too")
     return value
 
 

@@ -98,11 +98,7 @@ def write_tables(stream: IO[str], answers: Answers) -> None:
 def write_trec(stream: IO[str], answers: Answers) -> None:
     """Write ``qid Q0 docid rank score tag``; scores with all their digits.
 
-    Raises
-    ------
-    ValueError
-        If an id is empty or contains white space or control characters, for which the format
-        has no escapes.
+    The format has no escapes for an id that is empty or contains white space or control characters.
     """
     batch = answers.batch
     lists = zip(answers.queries, batch.ids(), batch.scores.tolist(), strict=True)
@@ -111,19 +107,16 @@ def write_trec(stream: IO[str], answers: Answers) -> None:
             ranking = zip(ids, scores, strict=False)
             for line in run_lines(query.id, ranking, "bm25rag", answers.first):
                 if UNSAFE.search(line):
-                    message = f"the line {line!r} has control characters in it"
-                    raise ValueError(message)
+                    raise ValueError(f"the line {line!r} has control characters in it")
                 stream.write(f"{line}\n")
         except ValueError as error:
-            message = f"{error}; use --format jsonl"
-            raise ValueError(message) from error
+            raise ValueError(f"{error}; use --format jsonl") from error
 
 
 def _jsonable(value: object) -> str:
     if isinstance(value, dt.date):
         return value.isoformat()
-    message = f"cannot write {type(value).__name__} as JSON"
-    raise TypeError(message)
+    raise TypeError(f"cannot write {type(value).__name__} as JSON")
 
 
 def _dump(value: object, indent: int | None) -> str:

@@ -129,8 +129,7 @@ def search_command(
     elif queries_path is None:
         queries = iter([Query("1", query or "")])
     else:
-        message = "give either --vector or --queries FILE"
-        raise click.UsageError(message)
+        raise click.UsageError("give either --vector or --queries FILE")
     check_rankings(query, vector, options)
     write = WRITERS[format_of(format_, as_json)]
     index = open_index(index_path, options)
@@ -152,14 +151,11 @@ def check_rankings(
 ) -> None:
     """Raise ``UsageError`` if options are for other kinds or numbers of queries or rankings."""
     if options.get("timeout") is not None and not options["syntax"]:
-        message = "--timeout is for phrases, which --syntax reads"
-        raise click.UsageError(message)
+        raise click.UsageError("--timeout is for phrases, which --syntax reads")
     if query is None and (options["also"] or options["by_rank"]):
-        message = "--also and --by-rank need a QUERY"
-        raise click.UsageError(message)
+        raise click.UsageError("--also and --by-rank need a QUERY")
     if options["by_rank"] and vector is not None:
-        message = "give either --by-rank or --vector"
-        raise click.UsageError(message)
+        raise click.UsageError("give either --by-rank or --vector")
     several = options["by_rank"] or (vector is not None and query is not None)
     if several and options["min_score"] is not None:
         message = "--min-score is for one ranking: leave out what makes several, or --min-score"
@@ -196,8 +192,7 @@ def search_for(
 def queries_of(query: str | None, path: Path | None) -> Iterator[Query]:
     """Return the one query, or those of a file."""
     if (query is None) == (path is None):
-        message = "give either a QUERY or --queries FILE"
-        raise click.UsageError(message)
+        raise click.UsageError("give either a QUERY or --queries FILE")
     # All of them first, so that a bad line is reported before any result.
     return iter([Query("1", query or "")] if path is None else list(read_queries(path)))
 
@@ -205,8 +200,7 @@ def queries_of(query: str | None, path: Path | None) -> Iterator[Query]:
 def format_of(format_: str | None, as_json: bool) -> str:
     """Return the format that --format and --json name."""
     if as_json and format_ not in (None, "json"):
-        message = f"give either --json or --format {format_}"
-        raise click.UsageError(message)
+        raise click.UsageError(f"give either --json or --format {format_}")
     return "json" if as_json else format_ or "table"
 
 

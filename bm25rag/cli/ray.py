@@ -179,8 +179,7 @@ def ray_search_command(
     queries, write = queries_of(query, queries_path), WRITERS[format_of(format_, as_json)]
     check_rankings(query, None, options)
     if options["by_rank"] and options["partial"]:
-        message = "give either --by-rank or --partial"
-        raise click.UsageError(message)
+        raise click.UsageError("give either --by-rank or --partial")
     _connect(address or "auto")
     index = connect(name)
     missing: dict[int, str] = {}

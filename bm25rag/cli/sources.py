@@ -52,21 +52,9 @@ class _File(NamedTuple):
 class Sources:
     """The documents of all sources, and a record of what was left out.
 
-    Parameters
-    ----------
-    sources
-        The arguments of the command line.
-    options
-        The values of ``reading_options``.
-    index_path
-        A folder to leave out: the index itself.
-    progress
-        Whether a terminal is shown how much has been read.
-
-    Attributes
-    ----------
-    fields
-        Those of the index, as ``BM25Index.fields``.
+    Of what the command line names, by the values of ``reading_options``, the folder of the index
+    itself is left out. ``progress`` says whether a terminal is shown how much has been read,
+    ``fields`` are those of the index, as ``BM25Index.fields``.
     """
 
     fields: Mapping[str, float] | None = None
@@ -109,8 +97,7 @@ class Sources:
             tried = (
                 "could be read" if self.findings.skipped else f"is of a kind that is read {_SOME}"
             )
-            message = f"{names}: no file {tried}; nothing was written"
-            raise ValueError(message)
+            raise ValueError(f"{names}: no file {tried}; nothing was written")
 
     # --- files ------------------------------------------------------------------
 
@@ -214,11 +201,10 @@ class Sources:
         unique = self._options.get("on_duplicate", "error") == "error" and share == 1.0
         for document in self._read(file, share):
             if unique and document.id in seen:
-                message = (
+                raise ValueError(
                     f"{file.path}: the id {document.id!r} occurs twice; ids must differ "
                     "(--id-field names their field)"
                 )
-                raise ValueError(message)
             if unique:
                 seen.add(document.id)
             yield document

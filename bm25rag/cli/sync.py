@@ -232,11 +232,9 @@ def sync_command(
     can be read at all, nothing changes.
     """
     if watch and dry_run:
-        message = "give either --watch or --dry-run"
-        raise click.UsageError(message)
+        raise click.UsageError("give either --watch or --dry-run")
     if poll and not watch:
-        message = "--poll needs --watch"
-        raise click.UsageError(message)
+        raise click.UsageError("--poll needs --watch")
     sync = _Sync(folder, index_path, untrusted, options)
     if watch:
         sync.watch(poll)

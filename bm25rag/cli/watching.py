@@ -30,11 +30,10 @@ class SameFolder:
         except OSError:
             same = False
         if not same:
-            message = (
+            raise OSError(
                 f"{self.path}: the folder has gone, or another has taken its place; "
                 "the index stays as it was"
             )
-            raise OSError(message)
 
 
 def watch_folder(
@@ -57,11 +56,10 @@ def watch_folder(
         ):
             yield any(_counts(Path(path), root, index, hidden) for _, path in changes)
     except (OSError, RuntimeError) as error:
-        message = (
+        raise OSError(
             f"{folder}: cannot be watched: {error}; --poll needs no help of the system "
             "(Linux limits it by fs.inotify.max_user_watches and max_user_instances)"
-        )
-        raise OSError(message) from error
+        ) from error
 
 
 def _counts(path: Path, root: Path, index: Path, hidden: bool) -> bool:

@@ -13,5 +13,4 @@ def load(module: str, need: str, extra: str) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as cause:
-        message = f"{need}: pip install 'bm25rag[{extra}]'"
-        raise MissingDependencyError(message) from cause
+        raise MissingDependencyError(f"{need}: pip install 'bm25rag[{extra}]'") from cause

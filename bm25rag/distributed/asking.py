@@ -181,21 +181,14 @@ def ask(
     ----------
     parts
         The replicas of each part.
-    operation, arguments
-        As for ``Host.answer``.
+    operation, arguments, within
+        As for ``Host.answer``, whose errors this raises, if it is for wrong arguments.
     deadline
         Seconds that it may take.
     shards
         How many shards the index had when it was last asked.
     avoided
         Replicas that were gone or slow, and until when they are asked last; changed here.
-    within
-        As for ``Host.answer``.
-
-    Raises
-    ------
-    Exception
-        What a replica raises because the arguments are wrong.
     """
     question = _Question(parts, operation, arguments, deadline, avoided, within)
     question.run()

@@ -84,17 +84,11 @@ def build(
         The folder; made if it is missing. All nodes must see it by this path.
     shards
         How many, at most as many as files.
-    format
-        How files are read: by their names, or ``"jsonl"``, ``"csv"``, ... as for
-        ``bm25rag index --format``.
-    fields
-        Which fields of records make a document.
-    passage_size
-        Maximum characters of a passage, for files that are split.
-    store_text
-        As for ``BM25Index.add``.
-    extra
-        JSON values to keep with the index.
+    format, fields, passage_size
+        How files are read, as by ``bm25rag index``: by their names, or ``"jsonl"``, ``"csv"``, ...;
+        which fields of records make a document; maximum characters of a passage.
+    store_text, extra
+        As for ``BM25Index.build``.
     num_cpus
         CPUs that Ray reserves for each task, which are also its threads.
     memory
@@ -110,19 +104,13 @@ def build(
 
     Raises
     ------
-    TypeError, ValueError
-        If an argument is wrong, a file cannot be read, there are fewer files than shards, or
-        an interrupted build had other files or settings; the message says which.
+    ValueError
+        If a file cannot be read, there are fewer files than shards, or an interrupted build had
+        other files or settings; the message says which. Otherwise as ``BM25Index.build``.
     DuplicateIdError
         If two documents have an id; the message names their files.
-    FileExistsError, NotAnIndexError
-        If the folder holds an index, or something else.
-    LockedError
-        If another process builds there.
     ClusterError
         If workers died beyond the retries, of too little memory for example, or time is up.
-    MissingDependencyError
-        If Ray is not installed.
     """
     count = check_count("shards", shards, least=1)
     reading = Reading(
@@ -169,25 +157,17 @@ def build_dataset(
 ) -> BM25Index:
     """Build a sharded index from a ``ray.data.Dataset``, in the order of its rows.
 
-    Unlike ``build``, this begins anew after an interruption.
+    Unlike ``build``, whose other arguments and errors it has, this begins anew after an
+    interruption.
 
     Parameters
     ----------
     dataset
         The dataset; it is materialised. Each row is a document.
+    folder, shards
+        As for ``build``; there may be more shards than blocks, of which some are then empty.
     fields
         Which columns make a document; there must be ids.
-    folder, shards, store_text, extra, num_cpus, memory, max_retries, timeout
-        As for ``build``; there may be more shards than blocks, of which some are then empty.
-    analyzer, variant, k1, b, delta, delta_on
-        As for ``BM25Index``.
-    field_weights
-        The ``fields`` of ``BM25Index``; those of a document are its metadata by their names.
-
-    Raises
-    ------
-    Exception
-        As ``build``.
     """
     count = check_count("shards", shards, least=1)
     if fields.id is None:

@@ -92,11 +92,6 @@ class RayIndex:
             the best groups. These cannot be ``"$text"`` with more than one hit each.
         deadline
             Seconds until the answer must be there, > 0.
-
-        Returns
-        -------
-        hits
-            By score descending, then in document order.
         """
         limits = (k, filter, min_score, offset, True, deadline, False)
         return self._search("search", [query], *limits, group, per_group, decay).hits()[0]
@@ -202,13 +197,6 @@ class RayIndex:
             As for ``BM25Index.search_fused``.
         deadline
             As for ``search``.
-
-        Raises
-        ------
-        ShardUnavailableError
-            As ``search``.
-        Exception
-            As ``BM25Index.search_fused``.
         """
         batch = list(check_sequence("queries", queries, "queries"))
         check_fusion("rrf", weights, rank_constant, len(batch))
@@ -261,13 +249,7 @@ class RayIndex:
         decay: DecayLike | None = None,
         deadline: float = DEADLINE,
     ) -> Explanation:
-        """Explain the score of a document, as ``BM25Index.explain`` does.
-
-        Parameters
-        ----------
-        query, id, filter, decay, deadline
-            As for ``search``; the document.
-        """
+        """Explain the score of a document, as ``BM25Index.explain`` does."""
         started = None if decay is None else read_decay(decay)
         arguments = (query, check_id("id", id), filter, started)
         self._check_fields(filter, deadline)
@@ -285,13 +267,7 @@ class RayIndex:
         *,
         deadline: float = DEADLINE,
     ) -> list[Document]:
-        """Return documents by id, in the order asked; those that are not there are left out.
-
-        Parameters
-        ----------
-        ids, filter, deadline
-            As for ``BM25Index.get`` and ``search``.
-        """
+        """Return documents by id, in the order asked; those that are not there are left out."""
         wanted = check_ids(ids)
         arguments = (wanted, filter)
         self._check_fields(filter, deadline)
@@ -299,13 +275,7 @@ class RayIndex:
         return [documents[id] for id in wanted if id in documents]
 
     def count(self, filter: FilterSpec | None = None, *, deadline: float = DEADLINE) -> int:
-        """Count the documents that the filter passes, as ``BM25Index.count`` does.
-
-        Parameters
-        ----------
-        filter, deadline
-            As for ``search``.
-        """
+        """Count the documents that the filter passes, as ``BM25Index.count`` does."""
         self._check_fields(filter, deadline)
         answers = self._ask("count", (filter,), deadline, False)
         total: int = _merged("count", answers, (filter,))
@@ -366,14 +336,8 @@ class RayIndex:
         Parameters
         ----------
         timeout
-            Seconds that it may take.
-
-        Raises
-        ------
-        StorageError
-            If a file is damaged; what was opened is still served.
-        ClusterError
-            If no actor of a part could be asked.
+            Seconds that it may take; ``ClusterError`` if no actor of a part could be asked by then.
+            After a ``StorageError``, a damaged file, what was opened is still served.
         """
         seconds, ray = check_real("timeout", timeout, 0.0, TIMEOUT_MAX), load()
         refs = {
@@ -413,17 +377,13 @@ class RayIndex:
         Parameters
         ----------
         dataset
-            Its rows are queries.
+            Its rows are queries, with the text in ``column``.
         k, filter, min_score
             As for ``search``.
-        column
-            The column with their texts.
-        batch_size
-            Queries that are sent at once.
-        num_cpus
-            What Ray reserves for each task that asks.
-        deadline
-            Seconds for each batch.
+        column, batch_size
+            The column with the texts, and how many of them are sent at once.
+        num_cpus, deadline
+            What Ray reserves for each task that asks, and seconds for each batch.
 
         Returns
         -------

@@ -18,13 +18,7 @@ SMALLEST = 0.001
 
 
 def load() -> Any:
-    """Import Ray.
-
-    Raises
-    ------
-    MissingDependencyError
-        If it is not installed.
-    """
+    """Import Ray."""
     optional.load("ray.util.scheduling_strategies", "a cluster needs Ray", "ray")
     return optional.load("ray", "a cluster needs Ray", "ray")
 
@@ -52,21 +46,9 @@ def wait_for_all(refs: Sequence[Any], timeout: float, what: str) -> list[Any]:
     """Return the results of tasks or calls, or raise the first error.
 
     The others go on, and are not cancelled: if a task ends at that moment, Ray 2.60 ends the
-    process that cancels it ("Tried to complete task that was not pending").
-
-    Parameters
-    ----------
-    refs
-        The references.
-    timeout
-        How many seconds all of them may take.
-    what
-        What each is about, for messages: ``"shard"``, to which its number is added.
-
-    Raises
-    ------
-    ClusterError
-        If a worker died, beyond the retries, or time is up; or what the task raised.
+    process that cancels it ("Tried to complete task that was not pending"). A ``ClusterError`` says
+    that a worker died, beyond the retries, or that time is up; ``what`` is what each is about, such
+    as ``"shard"``, to which its number is added.
     """
     ray = load()
     end, waiting = monotonic() + timeout, {ref: number for number, ref in enumerate(refs)}

@@ -88,18 +88,8 @@ class _Shard:
 class Host:
     """Serves one of some equal parts of the shards; safe to use from many threads.
 
-    Nothing is opened before the first call, so that a restart succeeds while a disk is away.
-
-    Parameters
-    ----------
-    folder
-        The folder of the sharded index.
-    part, parts
-        Which part of the shards, and how many parts there are.
-    threads
-        How many threads answer one batch.
-    mmap, tokenizer, untrusted
-        As for ``BM25Index.open``.
+    Nothing is opened before the first call, so that a restart succeeds while a disk is away. A
+    batch is answered by ``threads``; the rest are arguments of ``BM25Index.open``.
     """
 
     def __init__(
@@ -126,13 +116,7 @@ class Host:
         return os.getpid()
 
     def refresh(self) -> HostState:
-        """Go to the last commit, and try again what could not be opened.
-
-        Raises
-        ------
-        StorageError
-            If the folder holds no sharded index that can be read.
-        """
+        """Go to the last commit, and try again what could not be opened."""
         with self._lock:
             opened = self._opened
             commit = read_sharded(self._folder).commit
@@ -149,21 +133,8 @@ class Host:
     ) -> Answer:
         """Answer a call from a commit that is at least as new as the one named.
 
-        Parameters
-        ----------
-        operation
-            A name in ``OPERATIONS``.
-        arguments
-            What it is called with.
-        commit
-            The least number of the commit.
-        within
-            What the client is restricted to, if it is.
-
-        Raises
-        ------
-        Exception
-            As the method of ``BM25Index``, except that damage is reported in the answer.
+        ``operation`` is a name in ``OPERATIONS``, ``within`` what the client is restricted to. It
+        raises as the method of ``BM25Index``, except that damage is reported in the answer.
         """
         if self._opened is None or self._opened.commit < commit:
             self.refresh()

@@ -29,11 +29,7 @@ def find_members(
     """Find the best groups and then, in the same commit, the best documents of each.
 
     A shard does not name them at first if it has k groups that are better than its own of these.
-
-    Raises
-    ------
-    ValueError
-        If texts are the groups: no filter passes those of some texts.
+    Texts cannot be the groups: no filter passes those of some texts.
     """
     if page.group is None or page.group == TEXT:
         raise ValueError(

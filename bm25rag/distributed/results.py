@@ -20,22 +20,10 @@ __all__ = ["Page", "RayBatch", "fuse_hits", "read_page"]
 
 @dataclass(eq=False)
 class RayBatch:
-    """The matches of a batch of q queries, as in ``BatchResult``, in w columns.
+    """The matches of a batch of q queries, in w columns, with what ``BatchResult`` has.
 
-    Parameters
-    ----------
-    rows
-        Rows of the documents, int64 (q, w); -1 in unused cells.
-    scores
-        Their scores, float64 (q, w); -inf in unused cells.
-    counts
-        How many cells each query uses, int64 (q,).
-    commit
-        The commit of the index that all of it is from.
-    missing
-        The number of each shard that is not in it, with the reason; empty without ``partial``.
-    cut
-        As in ``BatchResult``, of any shard.
+    ``commit`` is that of the index that all of it is from; ``missing`` has the number of each shard
+    that is not in it, with the reason, and is empty without ``partial``.
     """
 
     rows: Int64
@@ -51,13 +39,7 @@ class RayBatch:
         return [[one if isinstance(one, str) else one.id for one in row] for row in self._items]
 
     def hits(self) -> list[list[Hit]]:
-        """Return the matches of each query.
-
-        Raises
-        ------
-        ValueError
-            If the batch was asked for with ``contents=False``.
-        """
+        """Return the matches of each query, unless they were asked for with ``contents=False``."""
         hits = [[one for one in row if isinstance(one, Hit)] for row in self._items]
         if list(map(len, hits)) != list(map(len, self._items)):
             raise ValueError("the batch has ids only: search with contents=True for hits")

@@ -52,11 +52,9 @@ def serve(
         The folder of the sharded index, which all nodes see by this path.
     name
         What ``connect`` and ``stop`` find it by.
-    replicas
-        How many replicas, >= 1.
-    nodes
-        On how many nodes each replica is; ``None`` for as many as there are for it, but not more
-        than shards.
+    replicas, nodes
+        How many replicas, and on how many nodes each is; ``None`` for as many as there are for it,
+        but not more than shards.
     num_cpus
         The CPUs that Ray reserves for each actor, which also answers a batch with so many threads.
     concurrency
@@ -64,18 +62,12 @@ def serve(
     timeout
         Seconds until all actors must have opened their shards.
     mmap, tokenizer, untrusted
-        As for ``BM25Index.open``.
+        As for ``BM25Index.open``, which also says what is raised if a shard cannot be opened.
 
     Raises
     ------
-    TypeError, ValueError
-        If an argument is wrong.
-    StorageError
-        As ``BM25Index.open``, if the folder or a shard cannot be opened.
     ClusterError
         If the cluster lacks nodes or CPUs, an index is served by this name, or time is up.
-    MissingDependencyError
-        If Ray is not installed.
     """
     path, seconds = local_path(folder), check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
     check_count("concurrency", concurrency, least=1)
@@ -143,17 +135,8 @@ def _reserve(ray: Any, name: str, bundles: int, cpus: float, timeout: float) -> 
 def connect(name: str = "bm25rag") -> RayIndex:
     """Return the client of an index that ``serve`` serves.
 
-    Parameters
-    ----------
-    name
-        As for ``serve``.
-
-    Raises
-    ------
-    ClusterError
-        If nothing is served by this name on the cluster that ``ray.init`` connects to.
-    MissingDependencyError
-        If Ray is not installed.
+    A ``ClusterError`` says that nothing is served by this name on the cluster that ``ray.init``
+    connects to.
     """
     ray = start()
     actors = _find(ray, name)
@@ -171,13 +154,7 @@ def connect(name: str = "bm25rag") -> RayIndex:
 
 
 def stop(name: str = "bm25rag") -> None:
-    """End the actors of an index, and give back what they reserved; without any, do nothing.
-
-    Parameters
-    ----------
-    name
-        As for ``serve``.
-    """
+    """End the actors of an index, and give back what they reserved; without any, do nothing."""
     ray = start()
     for actor in _find(ray, name).values():
         with suppress(ValueError):

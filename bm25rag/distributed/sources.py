@@ -64,22 +64,9 @@ def find_sources(
 ) -> list[SourceFile]:
     """Find the files to read, in the order of their documents.
 
-    Parameters
-    ----------
-    files
-        A file, a folder, a pattern such as ``"corpus/*.jsonl"``, or an iterable of files.
-        Files of a folder or a pattern are in the order of their names.
-    format
-        As in ``Reading``.
-
-    Raises
-    ------
-    FileNotFoundError
-        If a file is missing, or nothing matches a pattern.
-    ValueError
-        If the kind of a file is not known.
-    OSError
-        If the system does not allow to read a file.
+    They are a file, a folder, a pattern such as ``"corpus/*.jsonl"``, or an iterable of files;
+    those of a folder or a pattern are in the order of their names. ``format`` is as in ``Reading``.
+    A ``ValueError`` says that the kind of a file is not known.
     """
     if not isinstance(files, (str, PathLike)):
         files = list(files)
@@ -119,13 +106,7 @@ def read_source(file: SourceFile, reading: Reading) -> Iterator[Document]:
 
 
 def divide(files: list[SourceFile], shards: int) -> list[list[SourceFile]]:
-    """Divide files, which stay in order, into shards of about as many bytes, none empty.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer files than shards.
-    """
+    """Divide files, which stay in order, into shards of about as many bytes, none empty."""
     if len(files) < shards:
         raise ValueError(
             f"shards must be at most {len(files)}, the files, got {shards}: a shard has whole "

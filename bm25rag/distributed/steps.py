@@ -128,10 +128,7 @@ class Merged(NamedTuple):
 def begin(plan: Plan) -> None:
     """Write the plan, or check that it is that of the build that was interrupted in its folder.
 
-    Raises
-    ------
-    ValueError
-        If the build that was interrupted had other files or settings.
+    If that had other files or settings, a ``ValueError`` says which.
     """
     building = os.path.join(plan.folder, BUILDING)
     body = plan.body()
@@ -211,14 +208,8 @@ def built_folder(folder: str, number: int, receipt: Receipt) -> str:
 def build_shard(plan: Plan, number: int) -> Receipt:
     """Build a shard from its files, unless it is there.
 
-    Raises
-    ------
-    ValueError
-        If a file cannot be read, or is not what it was when the shard was built.
-    DuplicateIdError
-        If an id occurs twice; the message names the files.
-    OSError
-        If a file or the disk refuses.
+    If a file is not what it was when the shard was built, that is a ``ValueError``. If an id occurs
+    twice, the message of the ``DuplicateIdError`` names the files.
     """
     files = [fingerprint(file.path) for file in plan.shards[number]]
     receipt = _read_receipt(plan, number)
@@ -287,17 +278,7 @@ def _duplicate(id: str, one: str, other: str) -> DuplicateIdError:
 
 
 def count_shard(folder: str, number: int, receipt: Receipt, partitions: int) -> list[Any]:
-    """Return the documents and tokens of a shard that is built, then each partition's ``Counts``.
-
-    Parameters
-    ----------
-    folder
-        The folder of the sharded index.
-    number, receipt
-        The shard.
-    partitions
-        How many partitions.
-    """
+    """Return the documents and tokens of a shard that is built, and each partition's ``Counts``."""
     path = built_folder(folder, number, receipt)
     manifest, views = read_index(path, mapped=True, known={})
     local = LocalStatistics(views, parse_settings(path, manifest.settings).parameters)
@@ -358,16 +339,8 @@ def finish(
 ) -> None:
     """Move the shards to their places and commit them as an index.
 
-    Parameters
-    ----------
-    plan, receipts
-        The build.
-    totals
-        Documents and tokens of each shard.
-    merged
-        All merged partitions, in order.
-    extra
-        What to keep with the index.
+    ``totals`` are the documents and tokens of each shard, ``merged`` all merged partitions, in
+    order, and ``extra`` is what to keep with the index.
     """
     make_folder(commit_folder(plan.folder, 1))
     for number, receipt in enumerate(receipts):

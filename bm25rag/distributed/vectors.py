@@ -22,7 +22,8 @@ __all__ = ["RayVectors"]
 class RayVectors:
     """The sparse vectors of a served index, as ``RayIndex.vectors`` returns them.
 
-    Its methods raise what those of ``Vectors`` and ``RayIndex`` do.
+    The arguments of its methods are those of ``RayIndex``, vectors those of ``Vectors``; they raise
+    what these do.
 
     Parameters
     ----------
@@ -46,15 +47,7 @@ class RayVectors:
         decay: DecayLike | None = None,
         deadline: float = DEADLINE,
     ) -> list[Hit]:
-        """Find the best k documents whose vectors have a term of the query's.
-
-        Parameters
-        ----------
-        vector
-            As for ``Vectors.search``.
-        k, filter, min_score, offset, group, per_group, decay, deadline
-            As for ``RayIndex.search``.
-        """
+        """Find the best k documents whose vectors have a term of the query's."""
         limits = (k, filter, min_score, offset, True, deadline, False, group, per_group, decay)
         return self._search([vector_terms(vector)], *limits).hits()[0]
 
@@ -73,15 +66,7 @@ class RayVectors:
         deadline: float = DEADLINE,
         partial: bool = False,
     ) -> RayBatch:
-        """Search for many vectors at once.
-
-        Parameters
-        ----------
-        vectors
-            As for ``Vectors.search_batch``.
-        k, filter, min_score, offset, group, per_group, decay, contents, deadline, partial
-            As for ``RayIndex.search_batch``.
-        """
+        """Search for many vectors at once."""
         batch = vector_terms_each(vectors)
         check_flag("contents", contents)
         limits = (k, filter, min_score, offset, contents, deadline, partial)

@@ -32,16 +32,10 @@ BEIR_URL = "https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets"
 
 
 class Archive(NamedTuple):
-    """What BEIR says of a collection: its size, and the sum of its archive.
+    """What BEIR says of a collection, and of its zip archive.
 
-    Parameters
-    ----------
-    documents, queries
-        How many; of queries those that are judged for testing.
-    md5
-        The MD5 sum of the zip archive, in hexadecimal.
-    megabytes
-        About how many it has, rounded up.
+    How many documents and test queries it has, the MD5 sum in hexadecimal, and megabytes, rounded
+    up.
     """
 
     documents: str
@@ -71,8 +65,8 @@ BEIR: dict[str, Archive] = {
 }
 _BLOCK = 1 << 20
 _SECONDS = 60.0  # without a byte
-# Ten times what the largest, 8.8 million short passages, can have.
-_MOST_BYTES = 32 << 30
+# Bytes of an unpacked archive: ten times what the largest, 8.8 million short passages, can have.
+_UNPACKED = 32 << 30
 _MOST_DIGITS = 18
 _EMPTY = "the server's answer is empty"
 
@@ -84,21 +78,17 @@ def download(
     url: str = BEIR_URL,
     progress: bool = False,
     max_size: int | None = None,
+    max_unpacked: int = _UNPACKED,
 ) -> Path:
-    """Download a collection of BEIR, unless it is there.
+    """Download a collection of BEIR, one of ``BEIR``, into ``folder/name``, unless it is there.
 
     Parameters
     ----------
-    name
-        One of ``BEIR``.
-    folder
-        Where the collection's own folder, ``name``, is made.
     url
         Where ``NAME.zip`` is: BEIR's own place, or a mirror.
-    progress
-        Whether to show a progress bar.
-    max_size
-        How many bytes the archive may have; None for twice what it had when this was written.
+    max_size, max_unpacked
+        How many bytes the archive may have, and unpacked; None for twice what it had when this was
+        written.
 
     Returns
     -------
@@ -112,8 +102,6 @@ def download(
     ValueError
         If the name or the address is wrong, the archive is too large or not the one that BEIR
         published, or it holds no collection. What was fetched is then removed.
-    OSError
-        If it cannot be written.
     """
     if name not in BEIR:
         raise ValueError(f"name must be a collection of BEIR, one of {list(BEIR)}, got {name!r}")
@@ -128,7 +116,7 @@ def download(
     try:
         _fetch(f"{url.rstrip('/')}/{name}.zip", part, progress, most)
         _check_sum(part, BEIR[name].md5)
-        _unpack(part, target)
+        _unpack(part, target, max_unpacked)
     except ValueError:  # going on would not help
         part.unlink(missing_ok=True)
         raise
@@ -225,13 +213,13 @@ def _check_sum(part: Path, expected: str) -> None:
 # --- unpacking ------------------------------------------------------------------------------
 
 
-def _unpack(archive: Path, target: Path) -> None:
+def _unpack(archive: Path, target: Path, most: int) -> None:
     """Unpack the folder of a collection; it appears when it is complete."""
     new = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         with zipfile.ZipFile(archive) as packed:
             members = [one for one in packed.infolist() if not one.is_dir()]
-            _check_members(members, target.name, shutil.disk_usage(new).free)
+            _check_members(members, target.name, shutil.disk_usage(new).free, most)
             for one in members:
                 path = new.joinpath(*PurePosixPath(one.filename).parts)
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -254,7 +242,7 @@ def _check_collection(folder: Path) -> None:
             raise ValueError(f"the archive has no {folder.name}/{needed}: it holds no collection")
 
 
-def _check_members(members: list[zipfile.ZipInfo], name: str, free: int) -> None:
+def _check_members(members: list[zipfile.ZipInfo], name: str, free: int, most: int) -> None:
     """Refuse names that lead elsewhere, links, and more bytes than there is room for."""
     for one in members:
         parts = PurePosixPath(one.filename).parts
@@ -267,8 +255,8 @@ def _check_members(members: list[zipfile.ZipInfo], name: str, free: int) -> None
         ):
             raise ValueError(f"the archive has {one.filename!r}, which is not a file in {name}/")
     size = sum(one.file_size for one in members)
-    if size > min(free, _MOST_BYTES):
+    if size > min(free, most):
         raise ValueError(
-            f"the archive has {size:,} bytes unpacked; at most {_MOST_BYTES:,} are unpacked, "
+            f"the archive has {size:,} bytes unpacked; at most {most:,} are unpacked, "
             f"and {free:,} are free"
         )

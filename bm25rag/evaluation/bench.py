@@ -68,25 +68,19 @@ def benchmark(
 
     Parameters
     ----------
-    collection
-        A BEIR folder, or a name of ``ir_datasets``.
+    collection, split
+        A BEIR folder and which of its judgements, or a name of ``ir_datasets``.
     folder
         The folder for the rows; systems that were measured there are not measured again.
     systems
         Names from ``SYSTEMS``, or ``module:factory``; ``None`` for all of ``SYSTEMS``.
-    split
-        Which judgements of a BEIR folder.
-    k
-        Results per query.
-    measures
-        Measures in the notation of ir-measures.
-    cpus, memory
-        Limits of each process: CPUs, and GiB of data; 1 and 4 are the smallest machine of
+    k, measures
+        Results per query, and measures in the notation of ir-measures.
+    cpus, memory, timeout
+        Limits of each process: CPUs, GiB of data and seconds; 1 and 4 are the smallest machine of
         Santhanam et al. They are set where the platform allows it.
     trials, warmup
         How often all queries run one by one, and how many queries run first without counting.
-    timeout
-        Seconds for each system.
     prices
         The machines that can be rented.
     beside

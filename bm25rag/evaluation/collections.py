@@ -17,18 +17,9 @@ from bm25rag.readers.lines import find_packed
 
 @dataclass(frozen=True)
 class Collection:
-    """Documents, queries and judgements.
+    """Documents, texts of queries, and judgements: grades by query id and document id.
 
-    Parameters
-    ----------
-    name
-        The name of the collection.
-    read
-        Returns the documents; each call reads them again.
-    queries
-        Texts by query id.
-    qrels
-        Grades by query id and document id.
+    Each call of ``read`` reads the documents again.
     """
 
     name: str
@@ -38,20 +29,10 @@ class Collection:
 
 
 def load_beir(folder: str | PathLike[str], split: str = "test") -> Collection:
-    """Load a folder in BEIR's layout.
+    """Load a folder in BEIR's layout, with the queries that are judged in a split.
 
-    Parameters
-    ----------
-    folder
-        A folder with ``corpus.jsonl``, ``queries.jsonl`` (either may be packed) and
-        ``qrels/SPLIT.tsv``. Titles and texts are joined by a space.
-    split
-        Which judgements.
-
-    Returns
-    -------
-    collection
-        The collection, with the queries that are judged in this split.
+    It has ``corpus.jsonl``, ``queries.jsonl`` (either may be packed) and ``qrels/SPLIT.tsv``.
+    Titles and texts are joined by a space.
 
     Raises
     ------
@@ -87,22 +68,10 @@ def _find_qrels(path: Path, split: str) -> Path:
 def load_ir_dataset(name: str) -> Collection:
     """Load a dataset by its ``ir_datasets`` name, such as ``"beir/scifact/test"``.
 
-    ir_datasets downloads what is not on this machine.
-
-    Parameters
-    ----------
-    name
-        The name.
-
-    Returns
-    -------
-    collection
-        The collection, with the queries that are judged.
+    ir_datasets downloads what is not on this machine. Queries are those that are judged.
 
     Raises
     ------
-    MissingDependencyError
-        If ``ir_datasets`` is not installed.
     ValueError
         If the dataset does not exist, or lacks documents, queries or judgements.
     """

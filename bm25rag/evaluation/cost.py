@@ -24,19 +24,7 @@ _QUERIES = 1_000_000
 
 
 class Instance(NamedTuple):
-    """A type of machine that can be rented.
-
-    Parameters
-    ----------
-    name
-        The provider's name for it.
-    cpus
-        Number of virtual CPUs.
-    memory
-        Memory in GiB.
-    dollars_per_hour
-        Its price per hour.
-    """
+    """A type of machine that can be rented: virtual CPUs, memory in GiB, and its price."""
 
     name: str
     cpus: int
@@ -66,18 +54,10 @@ PRICES: tuple[Instance, ...] = (
 
 
 def read_prices(path: str | PathLike[str]) -> tuple[Instance, ...]:
-    """Read a table of prices.
-
-    Parameters
-    ----------
-    path
-        A JSON file: a list of objects with ``name``, ``cpus``, ``memory`` (GiB) and
-        ``dollars_per_hour``.
+    """Read a table of prices: a JSON list of objects with the fields of ``Instance``.
 
     Raises
     ------
-    OSError
-        If the file cannot be read.
     ValueError
         If the file has a different form.
     """
@@ -99,30 +79,13 @@ def read_prices(path: str | PathLike[str]) -> tuple[Instance, ...]:
 
 
 def cheapest(memory: float, cpus: int = 1, prices: Sequence[Instance] = PRICES) -> Instance | None:
-    """Return the cheapest machine that has the memory and the CPUs; ``None`` if none has.
-
-    Parameters
-    ----------
-    memory
-        Peak memory in GiB.
-    cpus
-        Number of CPUs needed.
-    prices
-        The machines.
-    """
+    """Return the cheapest machine with the CPUs and the memory, in GiB; ``None`` if none has."""
     fitting = [machine for machine in prices if machine.memory >= memory and machine.cpus >= cpus]
     return min(fitting, key=lambda machine: machine.dollars_per_hour, default=None)
 
 
 def cost_by_latency(instance: Instance, seconds: float) -> float:
-    """Return the dollars for a million queries, one at a time.
-
-    Parameters
-    ----------
-    instance
-        The machine.
-    seconds
-        Mean latency of a query.
+    """Return the dollars for a million queries, one at a time, each of so many seconds on average.
 
     Examples
     --------
@@ -135,13 +98,6 @@ def cost_by_latency(instance: Instance, seconds: float) -> float:
 
 def cost_by_throughput(instance: Instance, queries_per_second: float) -> float:
     """Return the dollars for a million queries, in batches that keep the machine busy.
-
-    Parameters
-    ----------
-    instance
-        The machine.
-    queries_per_second
-        Throughput, greater than 0.
 
     Examples
     --------

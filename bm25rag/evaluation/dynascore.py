@@ -28,14 +28,11 @@ _LEAST_STEP = 1e-4
 
 
 class Dynascores(NamedTuple):
-    """The scores of systems, and the rates behind them.
+    """The scores of systems, best first, and the rates behind them.
 
-    Parameters
-    ----------
-    scores
-        Scores by system, best first.
-    rates
-        The AMRS of each quantity: how much of it a point of accuracy costs; 1 for accuracy.
+    ``rates`` are the AMRS of each quantity: how much of it a point of accuracy costs; 1 for
+    accuracy. A quantity that is the same for all systems has a rate of 0 and adds nothing to any
+    score.
     """
 
     scores: dict[str, float]
@@ -64,12 +61,6 @@ def dynascore(
     rates
         The AMRS of each quantity, from another table, so that scores can be compared with those
         in it; ``None`` to compute them from these rows.
-
-    Returns
-    -------
-    dynascores
-        The scores, and the AMRS of each quantity. A quantity that is the same for all systems
-        has a rate of 0 and adds nothing to any score.
 
     Raises
     ------

@@ -24,22 +24,8 @@ _BEIR_HEADER = ["query-id", "corpus-id", "score"]
 def read_qrels(path: str | PathLike[str]) -> dict[str, dict[str, int]]:
     """Read judgements: TREC's ``qid 0 docid grade``, or BEIR's three columns with tabs.
 
-    Returns
-    -------
-    qrels
-        Grades by query id and document id.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    ValueError
-        If a line does not fit the format, two grades of a document differ, or nothing is judged.
-
-    Warns
-    -----
-    UserWarning
-        If lines are repeated; they count once.
+    Repeated lines count once, of which a ``UserWarning`` tells. A ``ValueError`` says that a line
+    does not fit the format, two grades of a document differ, or nothing is judged.
     """
     file = Path(path)
     qrels: dict[str, dict[str, int]] = {}
@@ -82,11 +68,8 @@ def _judgement(file: Path, number: int, line: str) -> tuple[str, str, int]:
 def write_qrels(path: str | PathLike[str], qrels: Qrels) -> None:
     """Write judgements: BEIR's three columns if the file's name ends in ``.tsv``, else TREC's.
 
-    Raises
-    ------
-    ValueError
-        If an id is empty or, in TREC's ``qid 0 docid grade``, has white space in it; in BEIR's,
-        where ids may have spaces, if it has a tab or a line break.
+    A ``ValueError`` names an id that is empty or, in TREC's ``qid 0 docid grade``, has white space
+    in it; in BEIR's, where ids may have spaces, one with a tab or a line break.
     """
     judged = [(query, id, grade) for query, found in qrels.items() for id, grade in found.items()]
     if Path(path).suffix == ".tsv":
@@ -113,25 +96,11 @@ def _cell(id: str) -> str:
 
 
 def read_run(path: str | PathLike[str]) -> dict[str, dict[str, float]]:
-    """Read a run: ``qid Q0 docid rank score tag``, lines in any order.
+    """Read a run: ``qid Q0 docid rank score tag``, lines in any order; documents best first.
 
-    Returns
-    -------
-    run
-        Scores by query id and document id, best first.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    ValueError
-        If a line does not fit the format, a score is NaN or infinite, a document occurs twice for
-        a query, or there are none.
-
-    Warns
-    -----
-    UserWarning
-        If ranks contradict scores; the scores count, as in trec_eval.
+    If ranks contradict scores, the scores count, as in trec_eval, and a ``UserWarning`` says so. A
+    ``ValueError`` says that a line does not fit the format, a score is NaN or infinite, a document
+    occurs twice for a query, or there are none.
     """
     file = Path(path)
     rows: dict[str, dict[str, tuple[float, int]]] = {}
@@ -180,19 +149,7 @@ def _ranks_contradict(found: Iterable[tuple[float, int]]) -> bool:
 def write_run(path: str | PathLike[str], run: Run, tag: str = "bm25rag") -> None:
     """Write a run as ``qid Q0 docid rank score tag``, best first, scores with all digits.
 
-    Parameters
-    ----------
-    path
-        The file.
-    run
-        Scores by query id and document id.
-    tag
-        Name of the system.
-
-    Raises
-    ------
-    ValueError
-        If an id or the tag is empty or has white space in it, or a score is NaN or infinite.
+    ``tag`` names the system. A ``ValueError`` names what ``run_lines`` refuses.
     """
     best = {query: sorted(run[query].items(), key=lambda found: -found[1]) for query in run}
     _write(path, (line for query in run for line in run_lines(query, best[query], tag)))
@@ -203,10 +160,8 @@ def run_lines(
 ) -> Iterator[str]:
     """Yield the lines of one query in a run: ``qid Q0 docid rank score tag``.
 
-    Raises
-    ------
-    ValueError
-        If an id or the tag is empty or has white space in it, or a score is NaN or infinite.
+    A ``ValueError`` names an id or a tag that is empty or has white space in it, and a score that
+    is NaN or infinite.
     """
     id, name = _field("query id", query), _field("tag", tag)
     for rank, (document, score) in enumerate(ranking, start=first):

@@ -47,8 +47,6 @@ class FusionTuning(Tuned):
 
     Parameters
     ----------
-    measure
-        The measure that was maximized.
     default
         The first method with equal weights: where only some methods are tried, not what ``fuse``
         does by default.
@@ -62,10 +60,8 @@ class FusionTuning(Tuned):
         with the first run alone. Its ``mean`` is what to expect of new queries.
     held_out_default
         The same, compared with the default settings: what tuning is worth.
-    chosen
-        The settings chosen for each fold.
-    notes
-        Which queries were left out.
+    chosen, notes
+        The settings chosen for each fold, and which queries were left out.
     """
 
     measure: str
@@ -89,25 +85,10 @@ def fuse_runs(
     weights: Sequence[float] | None = None,
     rank_constant: int = 60,
 ) -> dict[str, dict[str, float]]:
-    """Fuse runs query by query, for ``evaluate`` and ``write_run``.
+    """Fuse runs query by query, for ``evaluate`` and ``write_run``, with the arguments of ``fuse``.
 
-    Parameters
-    ----------
-    runs
-        Scores by query id and document id; higher is better.
-    method, weights, rank_constant
-        As in ``fuse``.
-
-    Returns
-    -------
-    run
-        The queries of any run, best documents first; scores fall by rank, so that every evaluator
-        keeps the order.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As from ``fuse``.
+    The result has the queries of any run, best documents first; scores fall by rank, so that every
+    evaluator keeps the order.
     """
     given = list(check_sequence("runs", runs, "runs"))
     fused: dict[str, dict[str, float]] = {}
@@ -138,26 +119,13 @@ def tune_fusion(
     runs
         A run of each retriever, BM25's first: scores by query id and document id, higher is
         better. Cut them at as many results as the hybrid retriever fuses.
-    qrels
-        Grades by query id and document id.
-    measure
-        The measure to maximize, in the notation of ir-measures.
+    qrels, measure, folds, seed
+        As in ``tune``.
     methods
         Those of ``fuse``.
     weights
         Weights to try beside equal ones, a number for each run; ``None`` for all tenths that add
         up to 1.
-    folds
-        The number of parts for cross-validation; at most the number of queries.
-    seed
-        The seed for assigning queries to folds.
-
-    Raises
-    ------
-    MissingDependencyError
-        If the extra ``eval`` is not installed.
-    TypeError, ValueError
-        If fewer than two queries are judged, or a value is wrong.
 
     Examples
     --------

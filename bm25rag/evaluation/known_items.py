@@ -31,16 +31,9 @@ Maker = Callable[[Document], str | None]
 
 
 class KnownItems(NamedTuple):
-    """Queries and judgements made from documents.
+    """Queries and judgements made from documents; ``source`` says how, and their limits.
 
-    Parameters
-    ----------
-    queries
-        Texts by query id, which is the document's.
-    qrels
-        For each query its document, with grade 1.
-    source
-        How they were made, and their limits.
+    The id of a query is that of its document, which has the grade 1.
     """
 
     queries: dict[str, str]
@@ -67,23 +60,10 @@ def from_first_sentence(document: Document) -> str | None:
 def ask_model(url: str, model: str, key: str | None = None, timeout: float = 60.0) -> Maker:
     """Return a function that makes queries with a language model.
 
-    Parameters
-    ----------
-    url
-        Base of an OpenAI-compatible endpoint, such as ``http://localhost:11434/v1``. The texts
-        of documents are sent there.
-    model
-        The name of the model.
-    key
-        Sent as a bearer token, if given.
-    timeout
-        Seconds for each answer.
-
-    Returns
-    -------
-    maker
-        It raises a ``ConnectionError`` if the model cannot be asked, and a ``ValueError`` if what
-        answers is not a chat model.
+    It sends the texts of documents to the OpenAI-compatible endpoint whose base is ``url``, such as
+    ``http://localhost:11434/v1``, with ``key`` as a bearer token if there is one, and waits
+    ``timeout`` seconds for each answer. It raises a ``ConnectionError`` if the model cannot be
+    asked, and a ``ValueError`` if what answers is not a chat model.
     """
     headers = {"Content-Type": "application/json"}
     if key is not None:
@@ -126,25 +106,16 @@ def known_items(
     maker: Maker | None = None,
     seed: int = 0,
 ) -> KnownItems:
-    """Make queries from documents.
+    """Make queries from documents, at most ``count`` of documents that are drawn at random.
 
     Parameters
     ----------
     documents
         Documents with texts. A query that several documents give is omitted: it names none.
-    count
-        The maximum number of queries; documents are drawn at random.
     maker
         A function from a document to a query or ``None``: ``from_heading``,
         ``from_first_sentence``, the result of ``ask_model``, or your own. ``None`` for the
         heading or else the first sentence.
-    seed
-        The seed for drawing documents.
-
-    Returns
-    -------
-    made
-        Queries, judgements, and their limits.
 
     Raises
     ------

@@ -33,16 +33,12 @@ class Evaluation:
 
     Parameters
     ----------
-    mean
-        The mean of each measure over the judged queries.
-    per_query
-        The value of each measure by query id and measure.
-    missing
-        Judged queries without results in the run; they count as 0.
+    mean, per_query
+        The mean of each measure over the judged queries, and its value by query id and measure.
+    missing, without_relevant
+        Judged queries without results in the run, or without relevant documents; they count as 0.
     unjudged
         Queries of the run that have no judgements; they do not count.
-    without_relevant
-        Judged queries without relevant documents; they count as 0.
     """
 
     mean: dict[str, float]
@@ -62,13 +58,7 @@ class Evaluation:
         object.__setattr__(self, "notes", notes)
 
     def values(self, measure: str) -> list[float]:
-        """Return the values of a measure, in the order of ``per_query``.
-
-        Raises
-        ------
-        ValueError
-            If it was not evaluated.
-        """
+        """Return the values of a measure that was evaluated, in the order of ``per_query``."""
         if measure not in self.mean:
             raise ValueError(f"{measure!r} was not evaluated; measures are {list(self.mean)}")
         return [values[measure] for values in self.per_query.values()]
@@ -91,23 +81,16 @@ def _few(ids: Sequence[str]) -> str:
 
 
 def evaluate(run: Run, qrels: Qrels, measures: str | Iterable[str] = MEASURES) -> Evaluation:
-    """Evaluate a run against judgements, as trec_eval does.
+    """Evaluate a run against judgements, as trec_eval does; a query without results counts as 0.
 
     Parameters
     ----------
-    run
-        Scores by query id and document id.
-    qrels
-        Grades by query id and document id: integers; 1 and higher means relevant.
+    run, qrels
+        Scores, and grades (integers; 1 and higher means relevant), by query id and document id.
     measures
         In the notation of ir-measures: ``nDCG@10``, ``Success@5``, ``RR@10``, ``P@5``,
         ``R@100``, ``F1@10``, ``AP``, ``AP@100``, ``Rprec``; and ``P(rel=2)@5``, where 2 is the
         lowest grade that counts as relevant.
-
-    Returns
-    -------
-    evaluation
-        Means over all judged queries; a query without results counts as 0.
 
     Raises
     ------

@@ -38,10 +38,8 @@ class Process:
 
     Parameters
     ----------
-    kind
-        Module and class, ``"bm25rag.evaluation.worker:Measurement"``.
-    *arguments
-        What the class is made with.
+    kind, *arguments
+        Module and class, ``"bm25rag.evaluation.worker:Measurement"``, and what it is made with.
     log
         A file to which what the process prints is added; without one it is kept for messages.
     environment
@@ -52,9 +50,8 @@ class Process:
     Raises
     ------
     MissingError
-        If making the object fails with an ImportError, or a ``CannotRunError``.
-    FailedError
-        If it fails otherwise.
+        If making the object fails with an ImportError, or a ``CannotRunError``; of any other error
+        a ``FailedError``.
     """
 
     def __init__(

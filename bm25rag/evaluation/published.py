@@ -16,29 +16,13 @@ _FORM = (
 
 
 def read_published(path: str | PathLike[str], measure: str) -> dict[str, Any]:
-    """Read published rows.
+    """Read published rows, in the form of a report; each must have ``measure``, its accuracy.
 
-    Parameters
-    ----------
-    path
-        A JSON object: ``source``, where they were published; ``rows``, each with ``system``,
-        ``measures`` by name, ``latency`` in milliseconds and ``cost`` in dollars for a million
-        queries; and ``rates``, if scores are to be computed with the rates of substitution of the
-        publication: what a point of accuracy costs, in milliseconds and dollars.
-    measure
-        The accuracy of the report, which each row must have.
-
-    Returns
-    -------
-    published
-        ``source``, ``rates`` (``None`` if there are none) and ``rows`` in the form of a report.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    ValueError
-        If the file has a different form, or a row lacks the measure.
+    A file is a JSON object: ``source``, where they were published; ``rows``, each with ``system``,
+    ``measures`` by name, ``latency`` in milliseconds and ``cost`` in dollars for a million queries;
+    and ``rates``, if scores are to be computed with the rates of substitution of the publication:
+    what a point of accuracy costs, in milliseconds and dollars. A ``ValueError`` says what is wrong
+    with it.
     """
     file = Path(path)
     try:

@@ -13,12 +13,9 @@ Found: TypeAlias = list[tuple[str, float]]
 def answering(retriever: Any) -> Callable[[str, int], Found]:
     """Return a function that asks a retriever; its methods tell which framework it is of.
 
-    Parameters
-    ----------
-    retriever
-        A callable from a query and k to ids, or to pairs of id and score, best first; or a
-        retriever of LangChain (``invoke``), LlamaIndex (``retrieve``) or Haystack (``run``) whose
-        documents or nodes have ids. What gives no scores gets ones that fall by rank.
+    It is a callable from a query and k to ids, or to pairs of id and score, best first; or a
+    retriever of LangChain (``invoke``), LlamaIndex (``retrieve``) or Haystack (``run``) whose
+    documents or nodes have ids. What gives no scores gets ones that fall by rank.
     """
     ask = _asking(retriever)
     return lambda query, k: _pairs(list(ask(query, k))[:k])

@@ -19,33 +19,12 @@ def run_of(
     k: int = 1000,
     threads: int | None = None,
 ) -> dict[str, dict[str, float]]:
-    """Search for queries with an index, or with any other retriever.
+    """Search for queries with an index, or with any retriever that ``answering`` takes.
 
     Scores of an index are float32, as in trec_eval. Of equal scores, the later one is lowered by
     the smallest step, so that every evaluator keeps the order of the index. Scores of other
-    retrievers fall by rank.
-
-    Parameters
-    ----------
-    retriever
-        The index; or a callable from a query and k to ids, or to pairs of id and score, best
-        first; or a retriever of LangChain, LlamaIndex or Haystack whose documents have ids.
-    queries
-        Texts by query id.
-    k
-        Maximum results per query; a retriever of LangChain or LlamaIndex has its own.
-    threads
-        As in ``BM25Index.search_batch``; others are asked one by one.
-
-    Returns
-    -------
-    run
-        Scores by query id and document id, best first.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a retriever is none of these, or returns what is not a ranking.
+    retrievers fall by rank. They are asked one by one, and those of LangChain and LlamaIndex have
+    their own k; a ``TypeError`` or ``ValueError`` says that one returns what is not a ranking.
     """
     if not isinstance(retriever, BM25Index):
         answer = answering(retriever)

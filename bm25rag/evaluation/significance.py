@@ -36,16 +36,10 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """A run compared with a baseline, by one measure.
+    """A run compared with a baseline, by one measure: the means of both, and their ``difference``.
 
     Parameters
     ----------
-    measure
-        The measure.
-    baseline, mean
-        The means of both runs.
-    difference
-        ``mean - baseline``.
     interval
         Bootstrap confidence interval of the difference, 95 %; ``None`` for one query.
     p_value
@@ -98,28 +92,10 @@ class Comparison:
 def bootstrap_interval(
     values: Sequence[float], confidence: float = 0.95, seed: int = 0
 ) -> Interval | None:
-    """Return the percentile bootstrap interval of a mean over queries.
+    """Return the percentile bootstrap interval of a mean over queries, whose values these are.
 
-    Parameters
-    ----------
-    values
-        A value for each query.
-    confidence
-        The confidence level, between 0 and 1.
-    seed
-        The seed: the same seed gives the same interval.
-
-    Returns
-    -------
-    interval
-        ``None`` for fewer than two values, which do not show their spread.
-
-    Raises
-    ------
-    MissingDependencyError
-        If SciPy is not installed.
-    ValueError
-        If ``confidence`` is not between 0 and 1.
+    The same seed gives the same interval. ``None`` for fewer than two values, which do not show
+    their spread. It needs SciPy.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}")
@@ -139,28 +115,11 @@ def bootstrap_interval(
 
 
 def compare(after: Evaluation, before: Evaluation, measure: str, seed: int = 0) -> Comparison:
-    """Compare a run with a baseline on the same queries.
+    """Compare a run with a baseline on the same queries, by a measure of both evaluations.
 
     The test is Fisher's randomization test on the paired differences (Smucker, Allan,
-    Carterette, CIKM 2007): exact for few queries, else from 9,999 random changes of sign.
-
-    Parameters
-    ----------
-    after
-        The run.
-    before
-        The baseline.
-    measure
-        A measure of both evaluations.
-    seed
-        The seed of the random numbers.
-
-    Raises
-    ------
-    MissingDependencyError
-        If SciPy is not installed.
-    ValueError
-        If the measure was not evaluated, or the queries differ.
+    Carterette, CIKM 2007): exact for few queries, else from 9,999 random changes of sign. It needs
+    SciPy. A ``ValueError`` says that the measure was not evaluated, or that the queries differ.
     """
     after.values(measure)
     before.values(measure)

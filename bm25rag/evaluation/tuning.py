@@ -80,22 +80,16 @@ class Tuning(Tuned):
 
     Parameters
     ----------
-    measure
-        The measure that was maximized.
-    present
-        The settings of the given index.
-    best
-        The settings with the highest mean over all queries; of equal ones, those tried first.
-        The present settings come first.
+    present, best
+        The settings of the given index, and those with the highest mean over all queries; of equal
+        ones, those tried first. The present settings come first.
     points
         All settings tried, with their means over all queries.
     held_out
         The gain on held-out queries: each fold's queries with the settings that are best on the
         other folds, compared with the present settings.
-    chosen
-        The settings chosen for each fold.
-    notes
-        Which queries and judgements were left out.
+    chosen, notes
+        The settings chosen for each fold, and which queries and judgements were left out.
     """
 
     measure: str
@@ -107,18 +101,10 @@ class Tuning(Tuned):
     notes: tuple[str, ...]
 
     def apply(self, index: BM25Index) -> BM25Index:
-        """Return the index with the best settings: a view, which ``save`` writes to a folder.
+        """Return the index that was tuned with the best settings: a view, which ``save`` writes.
 
-        Parameters
-        ----------
-        index
-            The index that was tuned. If another analyzer is best, its documents are reindexed
-            from their stored texts.
-
-        Raises
-        ------
-        ValueError
-            If another analyzer is best, and a text is not stored.
+        If another analyzer is best, its documents are reindexed from their stored texts; a
+        ``ValueError`` says that one is not stored.
         """
         return _under(_analyzed(index, self.best.analyzer), self.best)
 
@@ -147,10 +133,8 @@ def tune(
     ----------
     index
         The index; it does not change.
-    queries
-        Texts by query id.
-    qrels
-        Grades by query id and document id.
+    queries, qrels
+        Texts by query id, and grades by query id and document id.
     measure
         The measure to maximize, in the notation of ir-measures.
     variants, k1, b
@@ -161,17 +145,9 @@ def tune(
         further analyses differ, as in ``index.analyzer.weighing([0.2])``.
     fields
         Weights of fields to try besides those of the index, as in ``BM25Index.tune``.
-    folds
-        The number of parts for cross-validation; at most the number of queries.
-    seed
-        The seed for assigning queries to folds.
-    progress
-        Whether to show a progress bar.
-
-    Returns
-    -------
-    tuning
-        Print it, or ``apply`` it.
+    folds, seed
+        The number of parts for cross-validation, at most that of queries, and the seed for
+        assigning queries to them.
 
     Raises
     ------
@@ -206,15 +182,7 @@ def tune(
 def other_analyzers(analyzer: Analyzer) -> list[Analyzer]:
     """Return the same analyzer without stop words, without stemmer, and without both.
 
-    Parameters
-    ----------
-    analyzer
-        An analyzer without a custom tokenizer.
-
-    Raises
-    ------
-    ValueError
-        If it has a custom tokenizer, which has no variations.
+    One with a tokenizer has no such variations, and is a ``ValueError``.
     """
     if analyzer.any_tokenizer is not None:
         raise ValueError("an analyzer with a tokenizer has no stop words or stemmer to leave out")
@@ -296,12 +264,8 @@ def cross_validate(
 ) -> tuple[list[int], Float64]:
     """Choose a setting for each fold by the other folds.
 
-    Returns
-    -------
-    chosen
-        The number of a setting for each fold.
-    held_out
-        The value of each query with the setting chosen for its fold, float64 (q,).
+    It returns the number of a setting for each fold, and the value of each query with the setting
+    that was chosen for its fold, float64 (q,).
     """
     order = list(range(values.shape[1]))
     random.Random(seed).shuffle(order)

@@ -61,11 +61,8 @@ def suggest(name: str, known: Iterable[str]) -> str:
 def mistaken(path: tuple[str, ...], value: Any) -> tuple[tuple[str, ...], str] | None:
     """Find what looks like an operator in a field's name, or in a value that it is to equal.
 
-    Returns
-    -------
-    found
-        The field that the documents must have if it is none, and what may be meant instead;
-        ``None`` if nothing looks like one.
+    If something does, return the field that the documents must have if it is none, and what may be
+    meant instead.
     """
     if len(path) == 1 and isinstance(value, dict | list | tuple) and value:
         logical = _LOGICAL.get(_bare(path[0]))

@@ -19,16 +19,9 @@ _MAX_KEYED = 100
 class Demand(NamedTuple):
     """A field that a filter relies on: documents must have it.
 
-    Parameters
-    ----------
-    path
-        The keys from the top of the metadata down.
-    at
-        The place in the filter, for messages.
-    strict
-        Whether it is an error if no document has it, or only a warning.
-    meant
-        The filter that may be meant instead; empty: none is known.
+    ``at`` is the place in the filter, for messages; ``strict`` whether it is an error if no
+    document has it, or only a warning; ``meant`` the filter that may be meant instead, if one is
+    known.
     """
 
     path: tuple[str, ...]
@@ -74,27 +67,11 @@ class Filter(ABC):
 
     @abstractmethod
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
-        """Say whether a document passes.
-
-        Parameters
-        ----------
-        id
-            The document's id.
-        metadata
-            The document's metadata, which is never changed.
-        """
+        """Say whether a document with this id and these metadata, which never change, passes."""
 
 
 class Condition(Record, Filter):
-    """An operator on the value at one path of the metadata.
-
-    Parameters
-    ----------
-    path
-        The keys from the top of the metadata down; one or more.
-    operator
-        Which values pass.
-    """
+    """An operator on the value at one path of the metadata, one or more keys from its top down."""
 
     __slots__ = __match_args__ = ("path", "operator")
 
@@ -121,13 +98,7 @@ class Condition(Record, Filter):
 
 
 class IdCondition(Record, Filter):
-    """An operator on the id.
-
-    Parameters
-    ----------
-    operator
-        Which ids pass.
-    """
+    """An operator on the id."""
 
     __slots__ = __match_args__ = ("operator",)
 
@@ -143,13 +114,7 @@ class IdCondition(Record, Filter):
 
 
 class IdSet(Record, Filter):
-    """The documents with these ids; an empty set matches nothing.
-
-    Parameters
-    ----------
-    members
-        The ids.
-    """
+    """The documents with these ids; an empty set matches nothing."""
 
     __slots__ = __match_args__ = ("members",)
 
@@ -172,19 +137,9 @@ class IdSet(Record, Filter):
 class CallableFilter(Record, Filter):
     """A function of a document, called at every search for what passes the rest of the filter.
 
-    Parameters
-    ----------
-    function
-        Called with a copy of the metadata, or with what ``fetch`` returns; a true result passes.
-        Its exceptions propagate.
-    fetch
-        Returns what the function is called with, such as a framework's document, for an id;
-        ``None`` for the metadata.
-
-    Raises
-    ------
-    TypeError
-        If the function is a generator function or a coroutine function.
+    It is called with a copy of the metadata, or with what ``fetch`` returns for an id, such as a
+    framework's document; a true result passes. Its exceptions propagate. A generator function or a
+    coroutine function is a ``TypeError``.
     """
 
     __slots__ = __match_args__ = ("function", "fetch")
@@ -220,17 +175,8 @@ class CallableFilter(Record, Filter):
 def on_documents(filter: Filter, fetch: Callable[[str], object]) -> Filter:
     """Return a filter whose functions are called with what ``fetch`` returns for an id.
 
-    Parameters
-    ----------
-    filter
-        The filter.
-    fetch
-        As of ``CallableFilter``.
-
-    Raises
-    ------
-    TypeError
-        If a function is an object whose ``__call__`` is a generator or a coroutine function.
+    A function that is an object whose ``__call__`` is a generator or a coroutine function is a
+    ``TypeError``.
     """
     match filter:
         case CallableFilter(function):
@@ -306,13 +252,7 @@ class Or(_Joined):
 
 
 class Not(_Joined):
-    """The part does not match.
-
-    Parameters
-    ----------
-    part
-        The filter.
-    """
+    """The part does not match."""
 
     __slots__ = ()
     __match_args__ = ("part",)
@@ -337,10 +277,7 @@ class Not(_Joined):
 def split(filter: Filter | None) -> tuple[Filter | None, Filter | None]:
     """Split a filter into a part to look up and a part to call for what passes the first.
 
-    Parameters
-    ----------
-    filter
-        A filter. A document passes it if it passes both parts; ``None`` passes everything.
+    A document passes it if it passes both parts; ``None`` passes everything.
     """
     if filter is None or not filter.per_document:
         return filter, None

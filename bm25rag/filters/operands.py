@@ -27,8 +27,7 @@ _COLLECTIONS = (list, tuple, set, frozenset)
 def refuse(at: str, complaint: str) -> NoReturn:
     """Raise a FilterError that names the place in the filter."""
     shown = at if len(at) <= 200 else f"{at[:97]}...{at[-100:]}"
-    message = f"filter at {shown}: {complaint}" if at else f"filter: {complaint}"
-    raise FilterError(message)
+    raise FilterError(f"filter at {shown}: {complaint}" if at else f"filter: {complaint}")
 
 
 def describe(value: Any) -> str:

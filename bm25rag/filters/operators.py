@@ -47,15 +47,7 @@ class Operator(Record, ABC):
 
     @abstractmethod
     def passes(self, value: Any, present: bool = True) -> bool:
-        """Say whether a value passes.
-
-        Parameters
-        ----------
-        value
-            A metadata value; ``None`` if it is missing.
-        present
-            Whether it is there.
-        """
+        """Say whether a metadata value passes, ``None`` if it is missing, or is not ``present``."""
 
 
 class Equals(Operator):

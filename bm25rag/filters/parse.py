@@ -66,11 +66,9 @@ def parse_filter(filter: FilterSpec | None) -> Filter | None:
         return None
     expected = "expected a dict, a set of ids, a callable or None"
     if not isinstance(filter, dict | set | frozenset) and not callable(filter):
-        message = f"filter: {expected}, got {describe(filter)}"
-        raise TypeError(message)
+        raise TypeError(f"filter: {expected}, got {describe(filter)}")
     if isinstance(filter, set | frozenset) and (wrong := _non_string(filter)):
-        message = f"filter: expected ids as str in the set, got {wrong}"
-        raise TypeError(message)
+        raise TypeError(f"filter: expected ids as str in the set, got {wrong}")
     return _parse(filter, "", 1)
 
 
@@ -85,10 +83,7 @@ def check_rejecting(needs: str, filter: FilterSpec | None, parsed: Filter | None
 def escape_key(key: str) -> str:
     r"""Escape a metadata key so that a filter takes it literally.
 
-    Parameters
-    ----------
-    key
-        A key as it stands in the metadata; ``a.b`` becomes ``a\.b``, ``$id`` becomes ``\$id``.
+    ``a.b`` becomes ``a\.b``, ``$id`` becomes ``\$id``.
     """
     return re.sub(r"([\\.$])", r"\\\1", key)
 
@@ -96,17 +91,7 @@ def escape_key(key: str) -> str:
 def parse_path(path: object, name: str) -> tuple[str, ...]:
     """Split a path into the metadata, as it stands in a filter, into its keys.
 
-    Parameters
-    ----------
-    path
-        The path.
-    name
-        Its name in messages.
-
-    Raises
-    ------
-    TypeError, FilterError
-        If it is no path.
+    ``name`` is what messages call it; what is no path is a ``TypeError`` or a ``FilterError``.
     """
     if not isinstance(path, str):
         raise TypeError(f"{name} must be a path in the metadata, got {describe(path)}")

@@ -39,15 +39,7 @@ _Result = TypeVar("_Result")
 
 
 def make_app(desk: Desk, host: str = "127.0.0.1") -> App:
-    """Return the application.
-
-    Parameters
-    ----------
-    desk
-        What is looked at.
-    host
-        Where it listens.
-    """
+    """Return the application for a host at which it listens."""
     inspector = _Inspector(desk)
     routes = [
         Route("/", inspector.show),

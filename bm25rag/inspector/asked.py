@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
 from bm25rag.index import BM25Index
+from bm25rag.readers.records import reject_constant
 from bm25rag.scoring.variants import has_delta
 from bm25rag.search.query import Query
 
@@ -22,20 +23,10 @@ _NUMBERS = ("k1", "b", "delta")
 
 
 class Settings(NamedTuple):
-    """The parameters and the commit that one side of a comparison asks for.
+    """The parameters and the commit that one side of a comparison asks for, or the baseline.
 
-    Parameters
-    ----------
-    parameters
-        Those of ``BM25Index.tune`` that were given, but the weights.
-    weights
-        Weights of fields that were given.
-    also
-        Weights of further analyses that were given, by their numbers from 1.
-    commit
-        The commit; ``None`` for the last.
-    baseline
-        Whether the baseline is asked for instead.
+    ``parameters`` are those of ``BM25Index.tune`` that were given, but the weights; those of
+    further analyses are by their numbers from 1. The commit is ``None`` for the last.
     """
 
     parameters: dict[str, Any]
@@ -67,18 +58,7 @@ class Settings(NamedTuple):
 
 
 class Asked:
-    """The parameters of an address.
-
-    Parameters
-    ----------
-    given
-        Their names and values, of those that are not empty.
-
-    Raises
-    ------
-    ValueError
-        If one is wrong; the message names it.
-    """
+    """The parameters of an address that are not empty; a ``ValueError`` names a wrong one."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self.given = dict(given)
@@ -116,7 +96,7 @@ class Asked:
         if not self.filter_text:
             return None
         try:
-            parsed = json.loads(self.filter_text, parse_constant=_refuse)
+            parsed = json.loads(self.filter_text, parse_constant=reject_constant)
         except RecursionError as error:
             raise ValueError("the filter is nested too deep") from error
         except ValueError as error:
@@ -175,10 +155,6 @@ class Asked:
                 name == one or (one.endswith("*") and name.startswith(one[:-1])) for one in without
             )
         ]
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no number of JSON")
 
 
 def _whole(name: str, given: str | None, default: int, least: int, most: int) -> int:

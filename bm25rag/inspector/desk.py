@@ -36,12 +36,7 @@ class Baseline(NamedTuple):
 class Desk:
     """What all views look at; one thread at a time may use it.
 
-    Parameters
-    ----------
-    opened
-        The index.
-    judgements
-        The judgements; ``None`` if there is no file for them.
+    Without ``judgements``, there is no file for them.
     """
 
     def __init__(self, opened: OpenedIndex, judgements: Judgements | None = None) -> None:
@@ -51,15 +46,7 @@ class Desk:
         self.counted: tuple[object, list[dict[str, Any]]] = None, []
 
     def side(self, settings: Settings) -> Side:
-        """Return the index under some settings.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is wrong, or there is no baseline.
-        CommitNotFoundError
-            If the folder does not hold the commit.
-        """
+        """Return the index under some settings, or the baseline, if there is one."""
         if settings.baseline:
             if self.baseline is None:
                 raise ValueError("there is no baseline: keep one first, with the button on Compare")

@@ -49,12 +49,7 @@ _WRONG_ORIGIN = "Only a page of the inspector itself may do this."
 def guarded(app: App, host: str) -> App:
     """Return an application for HTTP alone that refuses what comes from elsewhere.
 
-    Parameters
-    ----------
-    app
-        The application.
-    host
-        Where it listens; a name of this machine by which it may be asked, too.
+    ``host`` is where it listens; a name of this machine by which it may be asked, too.
     """
     headers = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
 

@@ -17,22 +17,9 @@ _ENDING = ".tsv"
 class Judgements:
     """Grades by question and document, in a file of BEIR's format; one thread at a time may use it.
 
-    The id of a question is that of ``queries``, or else the question itself, its white space
-    collapsed.
-
-    Parameters
-    ----------
-    path
-        The file; it is made with the first judgement.
-    queries
-        Texts of questions by their ids.
-
-    Raises
-    ------
-    ValueError
-        If the name of the file does not end in ``.tsv``, or the file holds anything else.
-    OSError
-        If it cannot be read, or its folder is not there.
+    The id of a question is that of ``queries``, texts by id, or else the question itself, its white
+    space collapsed. The name of the file must end in ``.tsv``; it is made with the first judgement,
+    in a folder that is there.
     """
 
     def __init__(self, path: Path, queries: Mapping[str, str] | None = None) -> None:
@@ -78,12 +65,8 @@ class Judgements:
     def judge(self, question: str, document: str, grade: int | None) -> None:
         """Set a grade, or remove it; the file has it when this returns.
 
-        Raises
-        ------
-        ValueError
-            If an id cannot be in such a file, or the grade is out of range.
-        OSError
-            If the file cannot be written; it is then as it was.
+        A ``ValueError`` says that an id cannot be in such a file, or the grade is out of range; if
+        the file cannot be written, it is as it was.
         """
         if grade is not None and not 0 <= grade <= LARGEST_GRADE:
             raise ValueError(f"a grade is from 0 to {LARGEST_GRADE}, got {grade}")

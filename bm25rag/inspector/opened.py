@@ -20,21 +20,13 @@ _COMMITS, _VOCABULARIES = 4, 2
 class OpenedIndex:
     """A saved index, open for reading; one thread at a time may use it.
 
-    Parameters
-    ----------
-    path
-        The folder of the index, or its URL.
-    untrusted
-        As in ``BM25Index.open``, for each commit.
-    commit
-        The commit to stay at; ``None`` to follow the folder.
+    It stays at ``commit``, or follows the folder without one.
 
     Attributes
     ----------
-    restrict
-        The filter outside of which nothing may be found, counted or named; ``None``: none.
-    statistics
-        By which statistics documents are then scored, as in ``BM25Index.restricted``.
+    restrict, statistics
+        The filter outside of which nothing may be found, counted or named, if there is one, and by
+        which statistics documents are then scored, as in ``BM25Index.restricted``.
     trouble
         Why the folder could not be read again; empty if it could.
     warned
@@ -83,11 +75,6 @@ class OpenedIndex:
 
         An index behind a URL stays as it was opened. A folder that cannot be read any more is shown
         as it was read last, which ``trouble`` says.
-
-        Raises
-        ------
-        CommitNotFoundError
-            If the folder does not hold this commit.
         """
         if commit is None or commit == self._pinned:
             self._refresh()

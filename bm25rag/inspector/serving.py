@@ -16,21 +16,10 @@ _CONNECTIONS, _PATIENCE = 100, 2
 
 
 def serve(desk: Desk, host: str, port: int, tell: Callable[[str], None]) -> None:
-    """Answer until the process is interrupted.
+    """Answer until the process is interrupted; port 0 is any that is free.
 
-    Parameters
-    ----------
-    desk
-        What is looked at.
-    host, port
-        Where to listen; port 0 is any that is free.
-    tell
-        Is called with the address when it can be opened.
-
-    Raises
-    ------
-    OSError
-        If the port is in use, or nothing can listen there.
+    ``tell`` is called with the address when it can be opened. An ``OSError`` says that the port is
+    in use, or that nothing can listen there.
     """
     with _listening(host, port) as listening:
         shown = f"[{host}]" if ":" in host else host

@@ -2,16 +2,18 @@
 cdef extern from * nogil:
     """
     /* Which of 64 numbers are greater than one more, as bits. Clang makes of vectors of bits what
-       the processor has for them. Gcc has none, and a loop over 64 bits takes it three to six times
-       as long as these. */
-    #if !defined(__clang__)
+       the processor has for them. Gcc, and Clang before 15, have none, and a loop over 64 bits takes
+       gcc three to six times as long as these. */
+    #if defined(__clang__) && __clang_major__ >= 15
+    #define BM25RAG_BITS
+    #else
     typedef double bm25rag_doubles __attribute__((vector_size(16), aligned(8)));
     typedef short bm25rag_shorts __attribute__((vector_size(16), aligned(2)));
     typedef long long bm25rag_pair __attribute__((vector_size(16)));
     #endif
     static inline unsigned long long bm25rag_above(const double *numbers, double least) {
         unsigned long long mask = 0;
-    #if defined(__clang__)
+    #ifdef BM25RAG_BITS
         typedef double eight __attribute__((ext_vector_type(8), aligned(8)));
         typedef _Bool bits __attribute__((ext_vector_type(8)));
         for (int i = 0; i < 64; i += 8) {
@@ -31,7 +33,7 @@ cdef extern from * nogil:
     /* The same for 64 numbers of 16 bits, of which mostly none is. */
     static inline unsigned long long bm25rag_units_above(const short *numbers, short least) {
         unsigned long long mask = 0;
-    #if defined(__clang__)
+    #ifdef BM25RAG_BITS
         typedef short eight __attribute__((ext_vector_type(8), aligned(2)));
         typedef _Bool bits __attribute__((ext_vector_type(8)));
         eight any = 0;

@@ -77,11 +77,8 @@ def carry(
 ) -> list[SegmentView] | None:
     """Replace segments, as they were ``before``, by the one ``merged`` from them.
 
-    Returns
-    -------
-    views
-        All segments as they are ``now``, or ``None`` if a rollback has undone some of ``before`` in
-        the meantime.
+    Return all segments as they are ``now``, or ``None`` if a rollback has undone some of ``before``
+    in the meantime.
     """
     segments = [view.segment for view in now]
     first = segments.index(before[0].segment) if before[0].segment in segments else 0

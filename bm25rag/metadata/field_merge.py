@@ -88,16 +88,10 @@ def _in_order(entries: Iterable[tuple[Int64, UInt32]]) -> list[tuple[Int64, UInt
 
 
 class _Piece:
-    """The values of one source at a path.
+    """The values of one source at a path, so many of living documents.
 
-    Attributes
-    ----------
-    size
-        How many there are of living documents.
-    used
-        Which distinct values are among them; ``None``: all.
-    codes
-        The new code of each distinct value, once it is known.
+    ``used`` says which distinct values are among them (``None``: all); ``codes`` are the new ones
+    of these, once they are known.
     """
 
     def __init__(self, source: Source, field: Field) -> None:

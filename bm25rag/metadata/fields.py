@@ -98,12 +98,7 @@ class Fields:
     def find(self, path: Path) -> Field | None:
         """Return the field of a path; ``None`` if no document has a value there.
 
-        Raises
-        ------
-        KeyError
-            If that is unknown, since the path has no field and not every path has one.
-        CorruptIndexError
-            If the fields are read from a file that is damaged.
+        A ``KeyError`` says that this is unknown: the path has no field, and not every path has one.
         """
         field = self.get(path)
         if field is None and not self.complete:

@@ -28,18 +28,11 @@ _BUFFER = 1 << 20
 def read_parquet(records: Records) -> Iterator[Record]:
     """Read a Parquet file, a megabyte of each column at a time; see ``RecordReader``.
 
-    Structs and maps become dicts, dictionaries their values, timestamps datetimes in
-    microseconds, and decimals ``Decimal``, which an index stores as a string. A row without an id
-    gets ``file#1``, ``file#2``, ... Columns that are not asked for are not read.
-
-    Raises
-    ------
-    MissingDependencyError
-        If pyarrow is not installed.
-    ValueError
-        If this is not a Parquet file, or a damaged one; if a column is missing, exists twice, or
-        has a type that metadata cannot hold (binary, times, durations). The message names the
-        column, or the row group.
+    Structs and maps become dicts, dictionaries their values, timestamps datetimes in microseconds,
+    and decimals ``Decimal``, which an index stores as a string. A row without an id gets
+    ``file#1``, ``file#2``, ... Columns that are not asked for are not read. A ``ValueError`` names
+    the column, or the row group: one that is damaged or missing, exists twice, or has a type that
+    metadata cannot hold (binary, times, durations).
     """
     _require_pyarrow()
     from pyarrow.parquet import ParquetFile
@@ -75,8 +68,7 @@ def read_arrow(records: Records) -> Iterator[Record]:
             problem = "the first version of Feather; pyarrow.feather.write_feather writes today's"
             fail(path, None, problem)
         if path.suffix == ".arrows" and not head.startswith(_BEGINNINGS):
-            message = f"{path}: not an Arrow file, by how it begins"
-            raise OtherContentError(message)
+            raise OtherContentError(f"{path}: not an Arrow file, by how it begins")
         with _reading(path, "Arrow"):
             if head == b"ARROW1":
                 file = open_file(stream)

@@ -74,29 +74,11 @@ def find_files(
             elif found.expected:
                 print(f"{found.name}: {found.problem}")
 
-    Parameters
-    ----------
-    folder
-        The folder.
-    without
-        A folder inside it to leave out: the index itself.
-    selection
-        Which files are wanted.
-
-    Yields
-    ------
-    Found
-        Every file, and what is left out: hidden entries, ``node_modules``, ``__pycache__``,
-        virtual environments, what ``.gitignore`` files name, links that lead out of the folder
-        or to a folder, what is neither a file nor a folder, file systems that the system makes
-        up (``/proc``), and what cannot be read.
-
-    Raises
-    ------
-    MissingDependencyError
-        If there are patterns, and pathspec is not installed.
-    OSError
-        If the system does not allow to read the folder itself, or it is one of its own.
+    ``without`` is a folder inside it to leave out: the index itself. Found are every file, and what
+    is left out: hidden entries, ``node_modules``, ``__pycache__``, virtual environments, what
+    ``.gitignore`` files name, links that lead out of the folder or to a folder, what is neither a
+    file nor a folder, file systems that the system makes up (``/proc``), and what cannot be read.
+    If that is the folder itself, or it is one of the system's own, it is an ``OSError``.
     """
     yield from _Walk(folder, without, selection).found()
 

@@ -65,8 +65,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
             with unpack(file) as inside:
                 yield io.BufferedReader(_Unpacked(path, file, inside), _BUFFER)
         except errors as cause:
-            message = f"{path}: not a complete {packed} file ({cause})"
-            raise ValueError(message) from cause
+            raise ValueError(f"{path}: not a complete {packed} file ({cause})") from cause
 
 
 class _Unpacked(io.RawIOBase):

@@ -157,27 +157,12 @@ def cut_blocks(blocks: Iterator[Block], size: int, name: str) -> Iterator[Docume
 class PassageReader(Protocol):
     """Splits a file into passages, with ids ``name#1``, ``name#2``, ...
 
-    A passage never crosses a heading. Its text begins with the headings above it, so that the
-    words of a chapter's title find its sections. Its metadata are ``source``, the name,
-    ``heading``, the headings from the top joined by ``" > "``, and of text files and Markdown
-    ``line`` and ``offset``: the line of the file, from 1, in which the text below the headings
-    begins, and the characters before it.
-
-    Parameters
-    ----------
-    path
-        The file, or ``-``.
-    size
-        The maximum characters of a passage, not counting its headings.
-    name
-        The name of the file in ids and metadata; None for its path.
-    tolerance
-        The encoding, and who is told of what is guessed.
-
-    Raises
-    ------
-    ValueError
-        If the file cannot be read.
+    A passage never crosses a heading. Its text begins with the headings above it, so that the words
+    of a chapter's title find its sections; ``size`` is the maximum of its other characters. Its
+    metadata are ``source``, the name, ``heading``, the headings from the top joined by ``" > "``,
+    and of text files and Markdown ``line`` and ``offset``: the line of the file, from 1, in which
+    the text below the headings begins, and the characters before it. The name is by default the
+    path, which may be ``-``; what cannot be read is a ``ValueError``.
     """
 
     def __call__(

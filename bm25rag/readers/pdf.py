@@ -36,18 +36,11 @@ def read_pdf(
     """Split a PDF file into passages at pages and paragraphs.
 
     Pages without text, such as scanned ones, have no passages. As a ``PassageReader``, with the
-    number of the ``page`` in the metadata, from 1.
-
-    Raises
-    ------
-    MissingDependencyError
-        If pypdf is not installed.
-    ValueError
-        If this is not a PDF file, is encrypted, or is larger or takes longer than any document.
+    number of the ``page`` in the metadata, from 1. A ``ValueError`` says that this is not a PDF
+    file, is encrypted, or is larger or takes longer than any document.
     """
     if find_spec("pypdf") is None:
-        message = "PDF needs pypdf: pip install 'bm25rag[pdf]'"
-        raise MissingDependencyError(message)
+        raise MissingDependencyError("PDF needs pypdf: pip install 'bm25rag[pdf]'")
     name, number = name or name_of(path), 0
     for page, text in enumerate(_pages(path), start=1):
         for passage in cut_blocks(text_blocks(text, markdown=False), size, name):

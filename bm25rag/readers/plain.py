@@ -17,21 +17,8 @@ def file_text(
 ) -> str:
     """Return the text of a file, unpacked, with newlines as line ends.
 
-    Parameters
-    ----------
-    path
-        The file.
-    encoding
-        Its encoding; None means that of its byte order mark, UTF-8, or a guess.
-    report
-        Is told of a guess; see ``Tolerance``.
-
-    Raises
-    ------
-    OSError
-        If it cannot be opened, or is a pipe or a device.
-    ValueError
-        If it is not a text.
+    ``report`` is told of a guess of its encoding; see ``Tolerance``. What is no text is a
+    ``ValueError``.
     """
     return content(path, Tolerance(encoding, report, lenient=True))
 

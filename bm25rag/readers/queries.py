@@ -42,12 +42,8 @@ def _query(kind: str, path: Path, number: int, line: str) -> Query:
 def read_queries(path: Path) -> Iterator[Query]:
     """Read queries from BEIR JSON lines, from ``id<TAB>text`` or from plain lines.
 
-    The first line that is not blank decides the format; the id of a plain line is its number.
-
-    Raises
-    ------
-    ValueError
-        If a line does not fit the format, or an id occurs twice.
+    The first line that is not blank decides the format; the id of a plain line is its number. An id
+    must not occur twice.
     """
     seen: dict[str, int] = {}
     kind = ""

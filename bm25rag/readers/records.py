@@ -143,22 +143,9 @@ class Records(NamedTuple):
 class RecordReader(Protocol):
     """Reads a file of records, a document each, in the order of the file.
 
-    Parameters
-    ----------
-    path
-        The file, or ``-``.
-    fields
-        Which fields, or columns, make a document.
-    name, own_ids
-        The path of the file in its folder, if the whole folder is read; see ``Records``.
-    tolerance
-        The encoding, and who is told of what is guessed or left out.
-
-    Raises
-    ------
-    ValueError
-        If a record cannot be read, or a field is missing or has the wrong type, and records are
-        not to be skipped; if the whole file cannot be read.
+    ``path`` may be ``-``; ``name`` and ``own_ids`` are as for ``Records``. A ``ValueError`` says
+    that a record cannot be read, or a field is missing or has the wrong type, and records are not
+    to be skipped; or that the whole file cannot be read.
     """
 
     def __call__(
@@ -204,8 +191,7 @@ def _is_text(name: str, values: Sequence[Any]) -> bool:
 
 def reject_constant(name: str) -> NoReturn:
     """Refuse NaN and Infinity in ``json.loads``."""
-    message = f"{name} is not JSON"
-    raise ValueError(message)
+    raise ValueError(f"{name} is not JSON")
 
 
 def _id_of(value: object, path: Path, line: int | str, field: str) -> str:
@@ -242,8 +228,7 @@ def text_of(record: Mapping[str, Any], path: Path, line: int | str, fields: Sequ
         fail(path, line, f"no text field {wanted}; fields are {sorted(record)}")
     for field, value in present:
         if not isinstance(value, str):
-            problem = f"text field {field!r}: expected a string, got {type(value).__name__}"
-            fail(path, line, problem)
+            fail(path, line, f"text field {field!r}: expected a string, got {type(value).__name__}")
     return " ".join(value for _, value in present if value)
 
 
@@ -253,8 +238,7 @@ def with_fields(document: Document, path: Path, line: int | str, fields: Fields)
         document.fields = in_fields(document.text or "", document.metadata, fields.weighted)
         for name, text in document.fields.items():
             if not isinstance(text, str):
-                problem = f"field {name!r}: expected a string, got {type(text).__name__}"
-                fail(path, line, problem)
+                fail(path, line, f"field {name!r}: expected a string, got {type(text).__name__}")
     return document
 
 
@@ -276,21 +260,11 @@ def vector_of(
 
 
 def parse_vector(value: object, name: str) -> dict[str, float]:
-    """Return a sparse vector as files have it, checked.
+    """Return a sparse vector as files have it, checked; ``name`` is what messages call it.
 
-    Parameters
-    ----------
-    value
-        ``{"dog": 1.5}``, weights by term, as in Anserini's ``JsonVectorCollection``, where a
-        null is no weight, as in structs of Arrow; or what else ``read_vector`` takes, such as
-        ``{"indices": [7, 9], "values": [1.5, 0.3]}``.
-    name
-        Its name in messages.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As ``read_vector``.
+    It is ``{"dog": 1.5}``, weights by term, as in Anserini's ``JsonVectorCollection``, where a null
+    is no weight, as in structs of Arrow; or what else ``read_vector`` takes, such as ``{"indices":
+    [7, 9], "values": [1.5, 0.3]}``.
     """
     if isinstance(value, Mapping):
         value = {term: weight for term, weight in value.items() if weight is not None}

@@ -16,37 +16,19 @@ def read_rows(
 ) -> Iterator[Document]:
     """Make one document per row, as the rows come.
 
-    Parameters
-    ----------
-    rows
-        Any iterable of mappings: a ``Dataset`` or an ``IterableDataset`` of Hugging Face,
-        ``frame.to_dict("records")`` of pandas, ``frame.iter_rows(named=True)`` of Polars.
-    fields
-        Which fields make a document.
-    name
-        What the rows are called: in messages, and in the ids of rows without one (``name#1``,
-        ``name#2``, ...).
-
-    Yields
-    ------
-    Document
-        In the order of the rows.
-
-    Raises
-    ------
-    TypeError
-        If ``rows`` is a mapping itself, as the splits of a Hugging Face dataset are together.
-    ValueError
-        If a row is not a mapping, or a field is missing or has the wrong type; the message
-        begins with ``name: row 1:``.
+    Rows are any iterable of mappings: a ``Dataset`` or an ``IterableDataset`` of Hugging Face, but
+    not the mapping of its splits, ``frame.to_dict("records")`` of pandas,
+    ``frame.iter_rows(named=True)`` of Polars. ``name`` is what they are called in messages, and in
+    the ids of rows without one (``name#1``, ``name#2``, ...). A ``ValueError`` says that a row is
+    not a mapping, or a field is missing or has the wrong type; its message begins with ``name: row
+    1:``.
     """
     if isinstance(rows, Mapping):
         shown = ", ".join(map(repr, list(rows)[:3]))
-        message = (
+        raise TypeError(
             f"rows must be an iterable of mappings, got a {type(rows).__name__} of {shown}: "
             "give one of its values"
         )
-        raise TypeError(message)
     records = Records(Path(name), fields or Fields(), None)
     yield from records.documents(_checked(rows, records.path))
 

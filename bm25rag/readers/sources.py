@@ -41,19 +41,9 @@ def find_sources(
 
     That is the folder that holds all files, folders and fixed parts of patterns that are named:
     ``docs/`` alone and ``docs/**/*.md`` give ``guide.md``, ``docs/`` and ``src/`` together
-    ``docs/guide.md``. It depends on neither the current folder nor the files.
-
-    Parameters
-    ----------
-    sources
-        Paths and patterns; a name that exists is no pattern. ``-`` is standard input.
-    selection
-        Which files are wanted of folders and patterns.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file or folder, or no file matches a pattern.
+    ``docs/guide.md``. It depends on neither the current folder nor the files. A name that exists is
+    no pattern; ``-`` is standard input. A name or pattern without a file is a
+    ``FileNotFoundError``.
     """
     named = [_split(Path(source), selection) for source in sources]
     folders = {_folder_of(path) for path, _ in named if str(path) != "-"}

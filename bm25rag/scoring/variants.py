@@ -261,14 +261,9 @@ class Parameters(Record):
         return {**fields, **given}
 
     def idf(self, documents: int, frequencies: Float64) -> Float32:
-        """Inverse document frequencies, rounded once to float32.
+        """Inverse document frequencies among N living ``documents``, rounded once to float32.
 
-        Parameters
-        ----------
-        documents
-            Number N of living documents.
-        frequencies
-            Document frequencies, float64, all >= 1.
+        ``frequencies`` are those of documents, float64, all >= 1.
         """
         return VARIANTS[self.variant].idf(float(documents), frequencies).astype(np.float32)
 
@@ -280,12 +275,8 @@ class Parameters(Record):
     def weights(self, tf: Float64, lengths: Float64, average: float | Float64) -> Float32:
         """``f(tf, |d|)``, minus f(0) if the shift adds that; rounded once to float32.
 
-        Parameters
-        ----------
-        tf, lengths
-            Term frequencies and document lengths, float64 of one shape, all > 0.
-        average
-            Mean document length, > 0; or one for each.
+        Term frequencies and lengths are float64 of one shape, all > 0; the mean length is one, or
+        one for each.
         """
         norm = 1.0 - self.b + self.b * lengths / average
         parts = self._tf(tf, norm, lengths)

@@ -28,22 +28,11 @@ _LONGEST = 1000
 
 
 class Requirement(NamedTuple):
-    """A part of a query, analysed.
+    """A part of a query, analysed: its kind, a key of ``KINDS``, the part as given, and its terms.
 
-    Parameters
-    ----------
-    kind
-        A key of ``KINDS``.
-    given
-        The part.
-    terms
-        The terms of its words.
-    clauses
-        What a document that has it has in the postings: of each, any term.
-    words
-        Finds it in the words of a text; ``None``: the terms say all.
-    field
-        The field in which it must be; ``None``: any.
+    ``clauses`` are what a document that has it has in the postings: of each, any term. ``words``
+    finds it in the words of a text; ``None``: the terms say all. ``field`` is that in which it must
+    be.
     """
 
     kind: str
@@ -65,16 +54,10 @@ class Requirement(NamedTuple):
 
 
 class Restriction(NamedTuple):
-    """What matches must have and must not have; see ``Query``.
+    """What matches must have and must not have, a requirement for each part; see ``Query``.
 
-    Parameters
-    ----------
-    query
-        The query.
-    requirements
-        Its parts.
-    any_of
-        Terms of its text, of which matches must have one in its field; empty: they need not.
+    ``any_of`` are terms of its text, of which matches must have one in its field; empty: they need
+    not.
     """
 
     query: Query
@@ -118,14 +101,8 @@ class Restriction(NamedTuple):
     ) -> Bool:
         """Say of some documents whether their texts are as required.
 
-        Parameters
-        ----------
-        count
-            How many documents there are.
-        owners, fields
-            The document, by its place, and the field of each text.
-        find
-            Says of each text whether it has some words.
+        Each text has an owner, the document by its place, and a field; ``find`` says of each
+        whether it has some words.
         """
         fit = np.ones(count, np.bool_)
         for one in self.requirements:
@@ -281,14 +258,7 @@ def _in_index(analyzer: Analyzer, terms: list[str]) -> list[str]:
 def corrected(terms: RestrictedTerms, weights: dict[str, float], fixed: dict[str, str]) -> Query:
     """Return a query with other weights, in whose parts terms are replaced.
 
-    Parameters
-    ----------
-    terms
-        The query.
-    weights
-        What scores.
-    fixed
-        The replacement of each term; what must not be there stays as it is.
+    What must not be there stays as it is.
     """
     parts: dict[str, list[Part]] = {}
     for kind, given, own, clauses, words, _ in terms.restriction.requirements:

@@ -56,15 +56,7 @@ def correct_queries(
 ) -> list[Correction]:
     """Replace unknown terms of queries by the most frequent terms with a similar spelling.
 
-    Parameters
-    ----------
-    snapshot
-        Where to search.
-    queries
-        The terms of each query, or their weights.
-    filter
-        The filter that documents must pass; a term in none of these documents is unknown, and
-        replaces no other.
+    A term in none of the documents that pass the filter is unknown, and replaces no other.
     """
     given = (term for query in queries for term in query if _is_word(term))
     words = _of_first(snapshot, dict.fromkeys(given))

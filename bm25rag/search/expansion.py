@@ -30,20 +30,10 @@ _SHORTEST, _LONGEST = 2, 20
 def expand(
     snapshot: Snapshot, terms: Terms, wanted: Wanted, fb_terms: int, original_query_weight: float
 ) -> dict[str, float] | Query:
-    """Interpolate a query with the relevance model of its feedback documents.
+    """Interpolate a query with the relevance model of its feedback documents, which are ``wanted``.
 
-    Parameters
-    ----------
-    snapshot
-        Where to search.
-    terms
-        The query.
-    wanted
-        Which of its matches are the feedback.
-    fb_terms
-        How many terms to take from each document, and from the model.
-    original_query_weight
-        The share of the query, from 0 to 1.
+    ``fb_terms`` are taken from each document, and from the model; the weight of the query is from 0
+    to 1.
     """
     check_count("fb_terms", fb_terms)
     check_real("original_query_weight", original_query_weight, 0.0, 1.0)

@@ -145,13 +145,7 @@ def explain(
     filter: Filter | None,
     decay: DecayLike | None = None,
 ) -> Explanation:
-    """Explain the score of a document.
-
-    Raises
-    ------
-    DocumentNotFoundError
-        If there is no such document, or the filter rejects it.
-    """
+    """Explain the score of a document; ``DocumentNotFoundError`` if there is none that passes."""
     place = snapshot.find(check_id("id", id))
     if place is None or not snapshot.passes(*place, filter):
         passing = "" if filter is None else " that the filter passes"

@@ -33,20 +33,10 @@ _GROWTH = 4
 
 
 class Wanted(NamedTuple):
-    """Which matches of a query are wanted.
+    """Which matches of a query are wanted: the best k, without the first of them, ``offset``.
 
-    Parameters
-    ----------
-    k
-        How many at most, >= 0.
-    filter
-        The filter that they must pass; ``None``: no filter.
-    min_score
-        The least score; ``None``: any.
-    offset
-        How many of the best are left out, >= 0.
-    shaping
-        What lowers scores or groups documents; ``k`` and ``offset`` are then of groups.
+    They pass the filter and have the least score, where these are not ``None``. With a ``shaping``,
+    which lowers scores or groups documents, ``k`` and ``offset`` are of groups.
     """
 
     k: int
@@ -107,15 +97,7 @@ def parse_filter(filter: FilterSpec | None, snapshot: Snapshot) -> Filter | None
 
 
 def find_one(snapshot: Snapshot, terms: Terms, wanted: Wanted) -> tuple[list[int], list[float]]:
-    """Find the matches of one query, as ``find`` does: as lists, in half the time.
-
-    Returns
-    -------
-    rows
-        The rows of the matches, by score descending, then ascending.
-    scores
-        Their scores.
-    """
+    """Find the matches of one query, as ``find`` does: rows and scores, in half the time."""
     k, filter, min_score, offset, shaping = wanted
     restricts = type(terms) is RestrictedTerms
     if (filter is not None and filter.per_document) or shaping is not None or restricts:
@@ -132,21 +114,10 @@ def find_one(snapshot: Snapshot, terms: Terms, wanted: Wanted) -> tuple[list[int
 def find(
     snapshot: Snapshot, queries: Sequence[Terms], wanted: Wanted, threads: int | None
 ) -> Matches:
-    """Find the matches of each query.
+    """Find the matches of each query, in at most so many threads; ``None``: one a core.
 
     Callables are asked about the matches that pass the rest of the filter, best first, until
     enough have passed. They are asked once about each document, however many queries match it.
-
-    Parameters
-    ----------
-    snapshot
-        Where to search.
-    queries
-        The terms of each query, or their weights.
-    wanted
-        Which matches.
-    threads
-        How many to use at most; ``None``: as many as there are cores for this process.
     """
     finder, first = Finder(snapshot, wanted), wanted.offset
     single, plain = finder.found_by(queries), queries
@@ -224,12 +195,8 @@ class Finder:
     ) -> tuple[list[int], list[float]]:
         """Return the rows and scores of the best matches.
 
-        Parameters
-        ----------
-        terms
-            The query.
-        snapshot, ranked_by
-            The same documents and another query by which they are ranked, if not by this.
+        ``snapshot`` has the same documents and ``ranked_by`` is the query by which they are ranked,
+        if not by this.
         """
         matches = self.matches(terms, snapshot, ranked_by)
         k, _, min_score, offset, shaping = self._wanted

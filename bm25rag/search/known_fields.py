@@ -22,26 +22,11 @@ def check_demands(
     has: Callable[[tuple[str, ...]], bool],
     named: Callable[[], Iterable[tuple[str, ...]]],
 ) -> None:
-    """Check what a filter demands of the documents.
+    """Check what a filter demands of the documents: whether they have its fields.
 
-    Parameters
-    ----------
-    demands
-        What it demands.
-    has
-        Says whether any document has a field.
-    named
-        Returns the fields that documents have or had.
-
-    Raises
-    ------
-    FilterError
-        If ``$strict`` is around a field that no document has.
-
-    Warns
-    -----
-    FilterWarning
-        If no document has a field whose name looks like an operator; once for a filter.
+    ``has`` says whether any document has a field, ``named`` returns the fields that documents have
+    or had. A ``FilterError`` says that ``$strict`` is around a field that no document has, a
+    ``FilterWarning``, once for a filter, that the name of such a field looks like an operator.
     """
     odd: list[str] = []
     for demand in demands:

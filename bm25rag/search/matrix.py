@@ -15,13 +15,7 @@ if TYPE_CHECKING:
 
 
 def score_matrix(snapshot: Snapshot) -> csc_array:
-    """Return float32 (N, V): living documents by terms in code point order.
-
-    Raises
-    ------
-    MissingDependencyError
-        If SciPy is not installed.
-    """
+    """Return float32 (N, V): living documents by terms in code point order; needs SciPy."""
     try:
         from scipy import sparse
     except ModuleNotFoundError as cause:

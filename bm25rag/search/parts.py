@@ -53,15 +53,9 @@ class PartsMatches:
         The query that restricts; is told if its time was over.
     whole
         The same documents, with the postings of their texts.
-    masks
-        Which documents of each segment may be returned.
-    answers
-        Says of a row whether functions let it pass; ``None``: they do.
-
-    Raises
-    ------
-    ValueError
-        If the index lacks a field that the query names.
+    masks, answers
+        Which documents of each segment may be returned, and whether functions let a row pass, if
+        there are functions.
     """
 
     def __init__(
@@ -85,10 +79,7 @@ class PartsMatches:
     def rank(self, width: int, floor: float | None, among: Filter | None) -> ranking.Ranked:
         """Rank so many of at least that score among the documents that pass a filter.
 
-        Raises
-        ------
-        ValueError
-            If a text that must be looked at is not stored.
+        A text that must be looked at and is not stored is a ``ValueError``.
         """
         snapshot, within, answers = self._snapshot, self._within, self._answers
         masks = within.masks if among is None else snapshot.narrowed(within.masks, among)
@@ -276,17 +267,9 @@ def parts_filter(snapshot: Snapshot, asked: RestrictedTerms) -> Filter:
 class PartExplanation:
     """Whether a document is as a part of a ``Query`` restricts matches to.
 
-    Parameters
-    ----------
-    kind
-        ``"must"``, ``"must_not"``, ``"phrases"`` or ``"not_phrases"``; ``"text"`` if one of its
-        terms must be in a field.
-    part
-        The part, as given.
-    passed
-        Whether the document has what it must have, or has not what it must not have.
-    missing
-        The terms of the part that the document lacks.
+    ``kind`` is ``"must"``, ``"must_not"``, ``"phrases"`` or ``"not_phrases"``; ``"text"`` if one of
+    its terms must be in a field. ``passed`` says whether the document has what it must have, or has
+    not what it must not have; ``missing`` are the terms of the part that it lacks.
     """
 
     kind: str

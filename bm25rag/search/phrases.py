@@ -18,18 +18,11 @@ _FEW = 16
 
 
 class WordsInText:
-    """Finds words in those of a text.
+    """Finds words in those of a text, if they must in a row.
 
     A word of the text that has several terms, such as a compound or a pair of characters with the
     first of them, is each word whose terms are among them. In a row, words on either side may
     stand as one, as "e-mail" and "email" do: there is a way through each that has the same words.
-
-    Parameters
-    ----------
-    found
-        The words.
-    in_a_row
-        Whether they must follow one another.
     """
 
     words: tuple[str, ...]

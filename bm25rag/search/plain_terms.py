@@ -17,14 +17,9 @@ Terms: TypeAlias = Sequence[str] | dict[str, float]
 
 
 class RestrictedTerms(dict[str, float]):
-    """The terms of a ``Query``, with their counts or weights.
+    """The terms of a ``Query``, with their counts or weights, and its restriction of matches.
 
-    Attributes
-    ----------
-    restriction
-        What its matches must have, and must not have.
-    cut
-        Whether its time was over before the search had all that was asked for.
+    ``cut`` says whether its time was over before the search had all that was asked for.
     """
 
     __slots__ = ("cut", "restriction")

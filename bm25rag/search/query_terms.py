@@ -38,23 +38,10 @@ class ResolvedQueries(NamedTuple):
 
 
 def terms_of(analyzer: Analyzer, query: QueryLike, name: str = "query") -> Terms:
-    """Analyse a query and check it.
+    """Analyse a query and check it; ``name`` is what messages call it.
 
-    Parameters
-    ----------
-    analyzer
-        How texts become terms.
-    query
-        The query.
-    name
-        Its name in messages.
-
-    Raises
-    ------
-    TypeError
-        If the query, a term or a weight has the wrong type.
-    ValueError
-        If a weight is NaN or infinite, or beyond 1e30, or a part of a ``Query`` has no words.
+    A weight that is NaN, infinite or beyond 1e30, and a part of a ``Query`` without words, are each
+    a ``ValueError``.
     """
     if isinstance(query, str) and not analyzer.also:
         return analyzer.query_terms(query)
@@ -87,15 +74,7 @@ def terms_of_each(analyzer: Analyzer, queries: Sequence[QueryLike]) -> Sequence[
 
 
 def resolve_queries(snapshot: Snapshot, queries: Sequence[Terms]) -> ResolvedQueries:
-    """Look up the terms of queries.
-
-    Parameters
-    ----------
-    snapshot
-        Where to search.
-    queries
-        The terms of each query, or their weights.
-    """
+    """Look up the terms of queries, or their weights."""
     cache, (pointers, terms) = snapshot.query_numbers(queries)
     return ResolvedQueries(cache, Queries(pointers, terms, _weights(queries)))
 
@@ -111,17 +90,7 @@ def _weights(queries: Sequence[Terms]) -> Float64:
 
 
 def warn_of_texts(snapshot: Snapshot, queries: Sequence[QueryLike], counts: Iterable[int]) -> None:
-    """Warn about a list that was probably meant as texts, because its terms match nothing.
-
-    Parameters
-    ----------
-    snapshot
-        What was searched.
-    queries
-        The queries, checked.
-    counts
-        How many matches each has.
-    """
+    """Warn about a list that was probably meant as texts, because its terms match nothing."""
     if snapshot.is_restricted or {*map(type, queries)} == {str}:
         return  # other documents may have the terms, or all are texts
     for query, count in zip(queries, counts, strict=True):

@@ -68,22 +68,9 @@ def rank(
     min_score: float | None,
     threads: int | None,
 ) -> Matches:
-    """Find the best k matches of each query.
+    """Find the best k matches of each query, of its terms or their weights.
 
-    Parameters
-    ----------
-    snapshot
-        Where to search.
-    queries
-        The terms of each query, or their weights.
-    k
-        How many matches at most, >= 0.
-    masks
-        Which documents of each segment may be returned.
-    min_score
-        The least score returned; ``None``: any.
-    threads
-        How many to use at most; ``None``: as many as there are cores for this process.
+    ``masks`` say which documents of each segment may be returned; threads are as for ``find``.
     """
     width = min(k, snapshot.count)
     shape = (len(queries), width)
@@ -183,19 +170,7 @@ def rank_one(
 ) -> tuple[list[int], list[float]]:
     """Find the best k matches of one query: ``rank`` without arrays, in half the time.
 
-    Parameters
-    ----------
-    snapshot, k, masks, min_score
-        As for ``rank``.
-    terms
-        The terms of the query, or their weights.
-
-    Returns
-    -------
-    rows
-        The rows of the matches, by score descending, then ascending.
-    scores
-        Their scores.
+    It returns rows, by score descending, then ascending, and scores.
     """
     rows: list[int] = []
     scores: list[float] = []
@@ -252,15 +227,7 @@ def _new_plan(k: int, mask: Allowed | None, window: int, heavy: int, *settings: 
 
 
 def score_all(snapshot: Snapshot, terms: Terms) -> Float64:
-    """Score every living document for one query, (N,), shift included.
-
-    Parameters
-    ----------
-    snapshot
-        Where to search.
-    terms
-        The terms of the query, or their weights.
-    """
+    """Score every living document for one query, (N,), shift included."""
     from bm25rag.kernels.numpy_twin import distinct, shift_of, sum_parts  # searches do without
 
     cache, queries = resolve_queries(snapshot, [terms])

@@ -22,14 +22,8 @@ class RestrictedSnapshot(Snapshot):
     """A snapshot of some documents of another, which are those of its views.
 
     What it computes from ``views`` alone, which is all but scores, knows no other document.
-
-    Parameters
-    ----------
-    views, parameters, analyzer
-        As of ``Snapshot``.
-    whole
-        The snapshot by whose statistics documents are scored, with the same segments; ``None``:
-        by those of the documents themselves.
+    ``whole`` is the snapshot by whose statistics documents are scored, with the same segments;
+    ``None``: by those of the documents themselves.
     """
 
     collection_size: int
@@ -106,17 +100,7 @@ class RestrictedSnapshot(Snapshot):
 
 
 def restrict(snapshot: Snapshot, filter: Filter, by_whole: bool) -> RestrictedSnapshot:
-    """Return the documents of a snapshot that pass a filter.
-
-    Parameters
-    ----------
-    snapshot
-        The whole.
-    filter
-        The filter.
-    by_whole
-        Whether to score by the statistics of the whole, or of the documents that pass.
-    """
+    """Return the documents of a snapshot that pass, scored by its statistics or by their own."""
     parts = [PartView(view, numbers_anew(view, filter)) for view in snapshot.views]
     whole = snapshot if by_whole else None
     return RestrictedSnapshot(parts, snapshot.parameters, snapshot.analyzer, whole)

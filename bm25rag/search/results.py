@@ -135,12 +135,7 @@ def batch_result(
 class Totals:
     """The matches of a query, and the documents of each group, counted when asked for.
 
-    Parameters
-    ----------
-    snapshot, terms, wanted
-        As for ``find``.
-    rows
-        The matches, if they are known.
+    ``rows`` are the matches, if they are known.
     """
 
     def __init__(

@@ -38,23 +38,9 @@ Rank: TypeAlias = Callable[[int, float | None, Filter | None], Ranked]
 
 
 class Shaping:
-    """What is made of the rankings of one search.
+    """What is made of the rankings of one search: groups, by a path, ``"$text"`` or not, and decay.
 
-    Parameters
-    ----------
-    snapshot
-        The documents; rows are theirs.
-    group
-        The path by whose values documents are grouped, or ``"$text"``; ``None``: not at all.
-    per_group
-        How many of a group are wanted at most.
-    decay
-        What lowers scores; ``None``: nothing.
-
-    Raises
-    ------
-    TypeError, ValueError, FilterError
-        If an argument is wrong.
+    ``per_group`` is how many of a group are wanted at most.
     """
 
     group: str | None
@@ -75,16 +61,9 @@ class Shaping:
     def results(
         self, rank: Rank, k: int, offset: int, min_score: float | None
     ) -> tuple[list[int], list[float]]:
-        """Return the results: rows and scores, best first.
+        """Return the results: rows and scores, best first, of what ``rank`` ranks.
 
-        Parameters
-        ----------
-        rank
-            Ranks the matches.
-        k, offset
-            How many results are wanted, documents or groups, behind how many that are left out.
-        min_score
-            The least score, after what lowers it; ``None``: any.
+        ``k`` and ``offset`` count documents or groups; ``min_score`` is after what lowers scores.
         """
         depth, floor, groups = k + offset, min_score, self.groups()
         width = max(_FIRST, 2 * depth)
@@ -201,14 +180,9 @@ class _Members:
 
 
 class Groups:
-    """Numbers of groups: those of documents without a value, each a group, are negative.
+    """Numbers of groups, by values at a path or, without one, by texts.
 
-    Parameters
-    ----------
-    snapshot
-        The documents.
-    path
-        The path by whose values they are grouped; ``None``: by their texts.
+    Those of documents without a value, each a group, are negative.
     """
 
     def __init__(self, snapshot: Snapshot, path: tuple[str, ...] | None) -> None:

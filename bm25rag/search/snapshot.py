@@ -57,10 +57,8 @@ class Snapshot:
     ----------
     views
         The segments, in document order.
-    parameters
-        The variant and its parameters.
-    analyzer
-        How queries become terms.
+    parameters, analyzer
+        The variant and its parameters, and how queries become terms.
     statistics
         Those that scores are computed with, if the segments are a part of a collection;
         ``None`` for those of the segments.

@@ -14,15 +14,7 @@ from bm25rag.segments.view import SegmentView
 
 
 def read_vectors(snapshot: Snapshot, ids: Iterable[str]) -> list[dict[str, float]]:
-    """Return the vectors of the documents that there are; see ``Vectors.get``.
-
-    Parameters
-    ----------
-    snapshot
-        That of the vectors.
-    ids
-        The documents.
-    """
+    """Return the vectors of the documents that there are; see ``Vectors.get``."""
     places = [place for id in ids if (place := snapshot.find(id)) is not None]
     stored = {
         (segment_index, number): vector

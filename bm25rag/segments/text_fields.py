@@ -99,14 +99,14 @@ def _weigh(rows: UInt32, weights: Sequence[float]) -> Float64:
     return total
 
 
-def number_rows(rows: UInt32) -> tuple[UInt32, UInt32]:
+def number_rows(rows: UInt32, largest_grid: int = _LARGEST_GRID) -> tuple[UInt32, UInt32]:
     """Return the distinct rows, ascending, and the number of each row, both uint32."""
     firsts, numbers = np.zeros(min(len(rows), 1), np.int64), np.zeros(len(rows), np.int64)
     for field in range(rows.shape[1]):
         column = rows[:, field].astype(np.uint64)
         width = np.uint64(int(column.max(initial=0)) + 1)
         keys = numbers.astype(np.uint64) * width + column
-        if len(firsts) * int(width) <= _LARGEST_GRID:
+        if len(firsts) * int(width) <= largest_grid:
             first_at = np.full(len(firsts) * int(width), -1, np.int64)
             first_at[keys] = np.arange(len(keys))
             present = np.flatnonzero(first_at >= 0)

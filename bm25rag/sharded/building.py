@@ -59,13 +59,7 @@ def build_sharded(
     shards: int,
     plan: Plan,
 ) -> None:
-    """Build a sharded index in a folder, or go on where that was interrupted.
-
-    Raises
-    ------
-    Exception
-        As ``gather``.
-    """
+    """Build a sharded index in a folder, or go on where that was interrupted; see ``gather``."""
     count = check_count("shards", shards, least=1)
     check_sequence("documents", documents, "bm25rag.Document or texts")
     with locked_to_build(folder) as (path, _):
@@ -128,18 +122,9 @@ def read_shard(folder: str, number: int, parameters: Parameters) -> LocalStatist
 
 
 def publish(folder: str, shards: int, statistics: Statistics, settings: dict[str, Any]) -> None:
-    """Commit the shards that were written as an index.
+    """Commit the shards that were written as an index, with the merged statistics of all of them.
 
-    Parameters
-    ----------
-    folder
-        The folder of the sharded index.
-    shards
-        How many shards there are.
-    statistics
-        The merged statistics of all of them.
-    settings
-        Those of the index, as ``State.settings`` returns them.
+    ``settings`` are those of the index, as ``State.settings`` returns them.
     """
     id, target = statistics_id(statistics), os.path.join(commit_folder(folder, 1), STATISTICS)
     remove(target)

@@ -65,19 +65,9 @@ class Shard(NamedTuple):
 
 
 class ShardedReader(FolderReader):
-    """A folder that a sharded index is read from.
+    """A folder that a sharded index is read from, or ``only`` one shard of it.
 
-    Parameters
-    ----------
-    folder, mapped, tokenizer, untrusted
-        As for ``FolderReader``.
-    only
-        The one shard to read; ``None`` for all.
-
-    Attributes
-    ----------
-    sharded, shards
-        What was read last; without ``only``, of every shard.
+    ``sharded`` and ``shards`` are what was read last; without ``only``, of every shard.
     """
 
     manifest: Manifest

@@ -30,14 +30,9 @@ _FILE = re.compile(r"(?P<commit>commit-\d+)/((?P<shard>shard-\d+)/)?[^/]+")
 
 
 class ShardedMirror(Mirror):
-    """A folder that is kept as the folder of a sharded index is.
+    """A folder that is kept as the folder of a sharded index is; see ``Mirror``.
 
-    Parameters
-    ----------
-    store, folder
-        As for ``Mirror``.
-    only
-        The one shard to fetch; ``None`` for all. Shards that others have fetched stay.
+    ``only`` is the one shard to fetch; ``None`` for all. Shards that others have fetched stay.
     """
 
     manifest: ClassVar[str] = SHARDED

@@ -38,23 +38,10 @@ class TermCounts(NamedTuple):
 
 
 class LocalStatistics:
-    """The statistics of one shard.
+    """The statistics of one shard, by its segments.
 
-    Parameters
-    ----------
-    views
-        Its segments.
-    parameters
-        Those of the index, which say whether all its fields match.
-
-    Attributes
-    ----------
-    documents
-        Number of documents.
-    tokens
-        The sum of their lengths, by field.
-    terms
-        Number of terms, counted once for each segment that has them.
+    ``documents`` are how many it has, ``tokens`` the sum of their lengths, by field, and ``terms``
+    how many terms, counted once for each segment that has them.
     """
 
     def __init__(self, views: Sequence[SegmentView], parameters: Parameters) -> None:
@@ -165,12 +152,7 @@ def read_statistics(
 ) -> Statistics:
     """Read statistics, of which each part is checked before its first use.
 
-    Raises
-    ------
-    FileNotFoundError
-        If the file is missing.
-    CorruptIndexError
-        If it is damaged.
+    What is damaged is a ``CorruptIndexError``, a missing file a ``FileNotFoundError``.
     """
     file = ArraysFile(os.path.join(folder, record.name), record, mapped)
     keys = file.array("terms.keys", "u4")

@@ -195,10 +195,9 @@ def test_an_archive_that_leads_elsewhere_is_refused(
 def test_an_archive_with_more_than_there_is_room_for_is_refused(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(beir, "_MOST_BYTES", 1000)
     publish(server, monkeypatch, zipped({"scifact/corpus.jsonl": bytes(10_000)}))
     with pytest.raises(ValueError, match="the archive has 10,000 bytes unpacked; at most 1,000"):
-        download("scifact", "data", url=server.url)
+        download("scifact", "data", url=server.url, max_unpacked=1000)
     assert left("data") == []
 
 

@@ -141,7 +141,8 @@ def test_only_words_that_every_match_has_narrow(pattern: str, terms: list[str]) 
 
 
 @NEEDS_RE2
-def test_an_expression_matches_within_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("block", [1 << 20, 5])
+def test_an_expression_matches_within_lines(block: int) -> None:
     texts = {
         "a": "one\ntwo three\n\nfour",
         "b": "",
@@ -149,15 +150,12 @@ def test_an_expression_matches_within_lines(monkeypatch: pytest.MonkeyPatch) -> 
         "d": "two\ud800",
     }
     index = BM25Index.from_texts(texts.values(), list(texts))
-    for block in (1 << 20, 5):
-        monkeypatch.setattr("bm25rag.grep._BLOCK", block)
-        assert found(index, r"^t\w+$", regex=True) == []
-        assert found(index, r"t\S+", regex=True)[:2] == naive(texts, re.compile(r"t\S+"))[:2]
-        assert found(index, r"(?s)e.t", regex=True) == found(index, r"e\s+t", regex=True) == []
-        assert [one[:2] for one in found(index, "^$", regex=True)] == [("a", 3), ("b", 1)]
-        assert found(index, "TWO$", regex=True, ignore_case=True) == [
-            ("c", 1, texts["c"], [(9, 12)])
-        ]
+    options: dict[str, Any] = {"regex": True, "block": block}
+    assert found(index, r"^t\w+$", **options) == []
+    assert found(index, r"t\S+", **options)[:2] == naive(texts, re.compile(r"t\S+"))[:2]
+    assert found(index, r"(?s)e.t", **options) == found(index, r"e\s+t", **options) == []
+    assert [one[:2] for one in found(index, "^$", **options)] == [("a", 3), ("b", 1)]
+    assert found(index, "TWO$", ignore_case=True, **options) == [("c", 1, texts["c"], [(9, 12)])]
 
 
 @NEEDS_RE2
@@ -182,13 +180,11 @@ def test_one_may_go_on_anywhere_and_stop_at_any_time() -> None:
 
 
 @NEEDS_RE2
-def test_however_little_time_there_is_it_goes_on_within_a_text_and_comes_to_the_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_however_little_time_there_is_it_goes_on_within_a_text_and_comes_to_the_end() -> None:
     """A cursor that leads to the same place for ever would keep an agent busy for ever."""
-    monkeypatch.setattr("bm25rag.grep._BLOCK", 1 << 14)
     index = BM25Index.from_texts(["a", "short y\n" * 20_000 + "z" * 50_000 + "\ny", "y"])
-    for options in ({"regex": True}, {"regex": True, "ignore_case": True}):
+    for ignore_case in (False, True):
+        options: dict[str, Any] = {"regex": True, "ignore_case": ignore_case, "block": 1 << 14}
         row, after, calls = 0, -1, 0
         lines: list[tuple[int, int]] = []
         while row < len(index):

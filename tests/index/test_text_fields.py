@@ -243,8 +243,6 @@ def test_an_index_without_fields_says_how_to_have_them() -> None:
 )
 def test_rows_are_numbered_in_ascending_order(given: list[list[int]], largest: int) -> None:
     rows = np.array(given, np.uint32).reshape(-1, 3)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bm25rag.segments.text_fields._LARGEST_GRID", largest)
-        distinct, numbers = number_rows(rows)
+    distinct, numbers = number_rows(rows, largest)
     assert distinct.tolist() == sorted(map(list, {tuple(row) for row in given}))
     assert np.array_equal(distinct[numbers], rows)

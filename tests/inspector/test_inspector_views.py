@@ -14,6 +14,7 @@ import pytest
 
 from bm25rag import BM25Index
 from bm25rag.inspector.views import VIEWS as VIEW_FUNCTIONS
+from bm25rag.inspector.views.health import remarks_on
 from support.inspected import KINDS, VIEWS, Elements, Inspected, save_kind, small
 
 Start = Callable[..., Inspected]
@@ -418,8 +419,9 @@ def test_a_bug_in_a_view_is_told_as_such_and_logged(
 def test_an_index_of_many_segments_or_without_compiled_code_is_remarked_on(
     folder: Path, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bm25rag.inspector.views.health._SEGMENTS", 0)
     monkeypatch.setattr("bm25rag.kernels.backend.chosen", lambda: "numpy")
-    many, slow = start(folder).json("health")["remarks"]
-    assert "maintain() merges them" in many
+    (slow,) = start(folder).json("health")["remarks"]
+    many, _ = remarks_on({"documents": 9, "segments": 13})
+    assert "There are 13 segments; maintain() merges them" in many
+    assert remarks_on({"documents": 9, "segments": 13, "shards": 2}) == [slow]
     assert "NumPy answers" in slow

@@ -31,12 +31,11 @@ def serve_http(server: Server[Any], host: str, port: int, message: str) -> None:
 
     token = os.environ.get(TOKEN, "")
     if len(token) < _SHORTEST_TOKEN or not token.isascii():
-        problem = (
+        raise ValueError(
             f"--http needs a token of at least {_SHORTEST_TOKEN} ASCII characters in {TOKEN}: who "
             "has it may use the index; python -c 'import secrets; print(secrets.token_urlsafe())' "
             "makes one"
         )
-        raise ValueError(problem)
     # Without sessions, nothing is kept for a client that has gone.
     app = server.streamable_http_app(
         host=host, stateless_http=True, json_response=True, max_request_body_size=_LARGEST

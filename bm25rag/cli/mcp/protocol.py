@@ -86,8 +86,7 @@ def make_server(tools: IndexTools, running: anyio.CapacityLimiter | None = None)
         try:
             found = _ADDRESS.fullmatch(str(request.uri))
             if found is None:
-                message = f"a resource is {_RESOURCE}, got {request.uri!s:.200}"
-                raise ValueError(message)
+                raise ValueError(f"a resource is {_RESOURCE}, got {request.uri!s:.200}")
             index, id = unquote(found[1]), unquote(found[2])
             text = await anyio.to_thread.run_sync(_read, tools, index, id, limiter=running)
         except _ERRORS as error:

@@ -14,24 +14,17 @@ class Served:
 
     Parameters
     ----------
-    path
-        The folder of the index, or its URL.
-    untrusted
-        As in ``BM25Index.open``; the names of metadata fields then are in no description.
+    path, untrusted
+        As in ``BM25Index.open``; the names of metadata fields of what is untrusted are in no
+        description.
     about
         What the index holds, for descriptions.
     patience
         How many seconds a write waits for another writer.
-    restrict
-        The filter outside of which nothing may be found, counted or named; ``None``: none.
-    statistics
-        By which statistics it is then scored, as in ``BM25Index.restricted``: by those of the
-        whole index, ``explain`` tells how common a word is elsewhere.
-
-    Attributes
-    ----------
-    index
-        The index.
+    restrict, statistics
+        The filter outside of which nothing may be found, counted or named, if there is one, and by
+        which statistics it is then scored, as in ``BM25Index.restricted``: by those of the whole
+        index, ``explain`` tells how common a word is elsewhere.
     """
 
     def __init__(

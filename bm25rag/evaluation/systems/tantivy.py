@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import importlib
-import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from bm25rag.documents import Document
-from bm25rag.evaluation.systems.base import Found, SavedSystem
+from bm25rag.evaluation.systems.base import FolderSystem, Found
 
 
-class Tantivy(SavedSystem):
+class Tantivy(FolderSystem):
     """tantivy with its English stemmer, in a folder; k1 and b are its own, 1.2 and 0.75."""
 
     package = "tantivy"
 
     def __init__(self) -> None:
         self._tantivy = importlib.import_module("tantivy")
-        self._folder = Path(tempfile.mkdtemp(prefix="tantivy-"))
+        super().__init__()
 
     def build(self, documents: Sequence[Document]) -> None:
         builder = self._tantivy.SchemaBuilder()
@@ -42,12 +40,6 @@ class Tantivy(SavedSystem):
         hits = self._searcher.search(parsed, k).hits
         return [(self._searcher.doc(address)["id"][0], float(score)) for score, address in hits]
 
-    def save(self, folder: Path) -> None:
-        shutil.copytree(self._folder, folder, dirs_exist_ok=True)
-
     def load(self, folder: Path) -> None:
         self._index = self._tantivy.Index.open(str(folder))
         self._searcher = self._index.searcher()
-
-    def close(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)

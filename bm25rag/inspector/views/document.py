@@ -11,6 +11,7 @@ from bm25rag.inspector.desk import Desk
 from bm25rag.inspector.python_code import document_code
 from bm25rag.inspector.views.shown import (
     explained_terms,
+    fields_of,
     grades_of,
     rank_of,
     settings_of,
@@ -87,15 +88,10 @@ def _contents(index: BM25Index, document: Document, query: QueryLike) -> dict[st
     (hit, *_) = [*index.search(query, 1, {document.id}), None]
     if hit is None:
         hit = Hit(document.id, 0.0, document.text, document.metadata, fields=document.fields)
-    fields = {
-        name: snippet_of(hit.of_field(name), _SHOWN)
-        for name, value in (document.fields or {}).items()
-        if value != document.text
-    }
     return {
         "text": None if document.text is None else snippet_of(hit, _SHOWN),
         "length": len(document.text or ""),
-        "fields": fields,
+        "fields": fields_of(hit, _SHOWN),
         "metadata": document.metadata,
         "payload_bytes": None if document.payload is None else len(document.payload),
     }

@@ -37,12 +37,12 @@ def health_view(desk: Desk, asked: Asked) -> dict[str, Any]:
         "hot_loops": backend.chosen(),
         "commits": commits_of(desk)[:_COMMITS],
         "restricted": desk.opened.restrict,
-        "remarks": [*desk.opened.warned, *_remarks(stats)],
+        "remarks": [*desk.opened.warned, *remarks_on(stats)],
         "python": health_code(desk.opened, side, asked),
     }
 
 
-def _remarks(stats: dict[str, Any]) -> list[str]:
+def remarks_on(stats: dict[str, Any]) -> list[str]:
     """Return what is worth doing, or knowing."""
     remarks = []
     documents, deleted = stats["documents"], stats.get("deleted", 0)

@@ -6,6 +6,7 @@ from typing import Any
 
 from bm25rag.errors import MissingDependencyError
 from bm25rag.evaluation.measures import Evaluation, Qrels, evaluate
+from bm25rag.evaluation.runs import run_of
 from bm25rag.evaluation.significance import compare
 from bm25rag.inspector.asked import Asked
 from bm25rag.inspector.desk import Desk, Side
@@ -34,8 +35,8 @@ def judged_view(desk: Desk, asked: Asked) -> dict[str, Any]:
     texts = {id: desk.judgements.text_of(id) for id in qrels}
     different = a.index is not b.index and _key(a) != _key(b)
     try:
-        before = evaluate(_run(a, texts), qrels, MEASURE)
-        after = evaluate(_run(b, texts), qrels, MEASURE) if different else None
+        before = evaluate(run_of(a.index, texts, _DEPTH), qrels, MEASURE)
+        after = evaluate(run_of(b.index, texts, _DEPTH), qrels, MEASURE) if different else None
         if after is not None:
             data["comparison"] = compare(after, before, MEASURE).to_dict()
     except MissingDependencyError as error:
@@ -49,14 +50,6 @@ def _key(side: Side) -> tuple[object, ...]:
     further = [weight for _, weight in index.analyzer.also]
     own = (index.variant, index.k1, index.b, index.delta, index.delta_on)
     return (side.saved.commit_id, *own, str(index.fields), str(further))
-
-
-def _run(side: Side, texts: dict[str, str]) -> dict[str, dict[str, float]]:
-    rankings = side.index.search_batch(texts.values(), _DEPTH).ids()
-    return {
-        query: {id: float(-rank) for rank, id in enumerate(ids)}
-        for query, ids in zip(texts, rankings, strict=True)
-    }
 
 
 def _questions(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from bm25rag.documents import Hit
 from bm25rag.errors import MissingDependencyError
+from bm25rag.evaluation.measures import evaluate
 from bm25rag.filters import FilterSpec
 from bm25rag.index import BM25Index
 from bm25rag.inspector.desk import Desk, Side
@@ -100,13 +101,15 @@ def explained_terms(explanation: Explanation) -> list[dict[str, Any]]:
 def hit_of(hit: Hit, rank: int) -> dict[str, Any]:
     """Return a hit as JSON values; of a long text, the part with the words."""
     text = None if hit.text is None else snippet_of(hit, SNIPPET)
-    fields = {
-        name: snippet_of(hit.of_field(name), FIELD_SNIPPET)
-        for name, value in (hit.fields or {}).items()
-        if value != hit.text
-    }
+    fields = fields_of(hit, FIELD_SNIPPET)
     shown = {"rank": rank, "id": hit.id, "score": hit.score, "text": text}
     return {**shown, "fields": fields, "metadata": hit.metadata}
+
+
+def fields_of(hit: Hit, width: int) -> dict[str, Any]:
+    """Return the part of each field beside the text that has the most words of the question."""
+    own = hit.fields or {}
+    return {name: snippet_of(hit.of_field(name), width) for name in own if own[name] != hit.text}
 
 
 def snippet_of(hit: Hit, width: int) -> dict[str, Any]:
@@ -143,27 +146,11 @@ def quality(ids: Sequence[str], grades: Mapping[str, int]) -> dict[str, Any] | N
     """Return the measure of one ranking; ``None`` where nothing is judged."""
     if not grades:
         return None
-    found = measured({"q": ids}, {"q": grades})
-    return found if isinstance(found, dict) else {"missing": found}
-
-
-def measured(
-    rankings: Mapping[str, Iterable[str]], qrels: Mapping[str, Mapping[str, int]]
-) -> dict[str, Any] | str:
-    """Return the mean of rankings and each value; or what is missing to compute it."""
-    from bm25rag.evaluation.measures import evaluate
-
-    runs = {
-        query: {id: float(-rank) for rank, id in enumerate(ids)} for query, ids in rankings.items()
-    }
     try:
-        found = evaluate(runs, qrels, MEASURE)
+        found = evaluate({"q": {id: float(-n) for n, id in enumerate(ids)}}, {"q": grades}, MEASURE)
     except MissingDependencyError as error:
-        return str(error)
-    return {
-        "mean": found.mean[MEASURE],
-        "each": {q: v[MEASURE] for q, v in found.per_query.items()},
-    }
+        return {"missing": str(error)}
+    return {"mean": found.mean[MEASURE]}
 
 
 def grades_of(desk: Desk, question: str) -> Mapping[str, int]:
