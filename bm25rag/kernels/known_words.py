@@ -105,7 +105,7 @@ def remember(
     end: cython.longlong
     place: cython.Py_ssize_t
     with cython.critical_section(known):
-        while not _has_room(known, stop - start):
+        while not _has_room(known, len(known.terms), stop - start):
             _grow(known, stop - start)
         if _number_of(known, hash_, data, start, stop) >= 0:
             return
@@ -198,10 +198,9 @@ def _free_slot(slots: cython.ulonglong[::1], hash_: cython.ulonglong) -> cython.
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _has_room(known: KnownWords, size: cython.Py_ssize_t) -> cython.bint:
-    """Whether there is room for one more word, of so many bytes."""
-    number: cython.Py_ssize_t = len(known.terms)
-    return number + 1 < known.ends.shape[0] and known.ends[number] + size <= known.pool.shape[0]
+def _has_room(known: KnownWords, count: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.bint:
+    """Whether there is room for one more word than there are, of so many bytes."""
+    return count + 1 < known.ends.shape[0] and known.ends[count] + size <= known.pool.shape[0]
 
 
 @cython.cfunc
