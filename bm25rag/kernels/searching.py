@@ -276,7 +276,8 @@ def _assign(numbers, term, table: _Table, row: _Row, frequency: cython.longlong)
         idf = table.idfs[frequency - 1]
     else:
         idf = numbers.idf_of(frequency)
-    number: cython.Py_ssize_t = next(table.free, -1)
+    own = next(table.free, -1)
+    number: cython.Py_ssize_t = own
     if not 0 <= number < table.frequencies.shape[0]:  # all are taken
         return None
     column: _Column
@@ -287,12 +288,11 @@ def _assign(numbers, term, table: _Table, row: _Row, frequency: cython.longlong)
     table.frequencies[number] = frequency
     table.idf[number] = idf
     if not cython.compiled or type(term) is not str:
-        return numbers.setdefault(term, number)
+        return numbers.setdefault(term, own)
     # The same: no other thread runs in between.
     found = PyDict_GetItemWithError(numbers, term)  # noqa: F821 - of the .pxd
     if found != cython.NULL:
         return cython.cast(object, found)
-    own = number
     PyDict_SetItem(numbers, term, own)  # noqa: F821 - of the .pxd
     return own
 
