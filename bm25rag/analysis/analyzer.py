@@ -12,7 +12,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import compress, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bm25rag.analysis.languages import CODE, LANGUAGES, Language, find_language, load_stopwords
 from bm25rag.analysis.settings import (
@@ -36,16 +36,17 @@ from bm25rag.analysis.settings import (
 from bm25rag.analysis.splitter import WordSplitter
 from bm25rag.analysis.stemming import ARABIC_LIGHT, Stemmer, check_algorithm
 from bm25rag.analysis.unspaced_runs import FIRST_LETTER, BigramRules
-from bm25rag.common.arrays import UInt32
 from bm25rag.common.checks import LARGEST_WEIGHT, check_flag, check_real, check_sequence
 from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels import backend
-from bm25rag.kernels.boundary import LONGEST_WORD, Otherwise, WordRules
+from bm25rag.kernels.boundary import LONGEST_WORD, KnownWords, Otherwise, WordRules
 from bm25rag.kernels.term_lists import TermLists, WordTerms
 
 if TYPE_CHECKING:
-    from bm25rag.kernels.scanner_interface import Texts
+    from bm25rag.kernels.scanner_interface import Scanned, Texts
+
+T = TypeVar("T")
 
 # Words of queries whose terms are remembered, in some 12 MB. Four thousand passages have 33,000:
 # with room for 10,000 their analysis took a half longer.
@@ -656,7 +657,7 @@ class _WordTerms:
         self._whole = whole
         self._keeps_all = keeps_all or whole
         self._asks = question or keeps_all
-        self._known: dict[str, WordTerms] = {}
+        self._known: KnownWords = backend.current().known_words()
 
     @lazy_property
     def _unwanted(self) -> frozenset[str]:
@@ -668,32 +669,28 @@ class _WordTerms:
 
     def of(self, words: list[str], text: str = "") -> list[str]:
         """Return the terms of words, one after another, and of what else is one in their text."""
-        terms = backend.current().analyze_words(words, self._rules, self.otherwise, text)
-        if len(self._known) > _MOST_WORDS:
-            self._known.clear()
-        return terms
+        given = words, self._rules, self.otherwise, text
+        return self._bounded(backend.current().analyze_words(*given))
 
     def of_each(
         self,
         texts: Sequence[str],
         utf8: Texts,
-        words: list[str],
-        tokens: UInt32,
-        counts: UInt32,
+        scanned: Scanned,
     ) -> tuple[TermLists, list[int]]:
         """Return the terms of texts, and those without; see ``Backend.analyze_texts``."""
-        given = texts, utf8, words, tokens, counts, self._rules, self.otherwise
-        found = backend.current().analyze_texts(*given)
-        if len(self._known) > _MOST_WORDS:
-            self._known.clear()
-        return found
+        given = texts, utf8, scanned, self._rules, self.otherwise
+        return self._bounded(backend.current().analyze_texts(*given))
 
     def of_text(self, text: str) -> list[str] | None:
         """Return the terms of an ASCII text, folded; ``None`` if the backend finds no words."""
-        terms = backend.current().analyze_text(text, self._rules, self.otherwise)
+        return self._bounded(backend.current().analyze_text(text, self._rules, self.otherwise))
+
+    def _bounded(self, found: T) -> T:
+        """Return what was found; forget all words if there are too many."""
         if len(self._known) > _MOST_WORDS:
             self._known.clear()
-        return terms
+        return found
 
     def learn(
         self, words: list[str], tokens: list[str], stems: list[str], counts: dict[int, int]

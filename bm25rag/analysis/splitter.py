@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from bm25rag.analysis.fold_table import FoldTable
     from bm25rag.analysis.links import Joined
     from bm25rag.analysis.text_scanner import TextScanner
-    from bm25rag.common.arrays import UInt32
-    from bm25rag.kernels.scanner_interface import Scanner, Texts
+    from bm25rag.kernels.scanner_interface import Scanned, Scanner, Texts
 
 # Characters of ASCII from which on the scanner finds words, whose loading takes 3 ms, once.
 _MANY = 1 << 14
@@ -240,16 +239,14 @@ class WordSplitter:
             found = backend.find_words(table.arrays, text, self.least, question, folded)
         return found
 
-    def scan_questions(
-        self, texts: Sequence[str]
-    ) -> tuple[Texts, list[str], UInt32, UInt32] | None:
+    def scan_questions(self, texts: Sequence[str]) -> tuple[Texts, Scanned] | None:
         """Find the words of questions together.
 
         Returns
         -------
-        utf8, words, tokens, counts
-            The texts in UTF-8, the distinct words, and those of each text as ``Scanned`` has them;
-            or ``None`` where no compiled scanner finds them, or it is not worth loading.
+        utf8, scanned
+            The texts in UTF-8, and their words; ``None`` where no compiled scanner finds them, or
+            it is not worth loading.
         """
         if not self.least or len(texts) < 2:
             return None
@@ -258,9 +255,7 @@ class WordSplitter:
         scanner = current().scanner
         if scanner is None:
             return None
-        utf8, (tokens, counts, _, pool) = self._text_scanner(scanner).scan(texts, question=True)
-        words = pool.tobytes().decode("utf-8", "surrogatepass").split("\n")
-        return utf8, words[:-1], tokens, counts
+        return self._text_scanner(scanner).scan(texts, question=True)
 
     def _text_scanner(self, scanner: Scanner) -> TextScanner:
         if self._texts is None:

@@ -1,5 +1,7 @@
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 
+from bm25rag.kernels.known_words cimport KnownWords, remember, terms_at
+
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
     unsigned int PyUnicode_ReadChar(object text, Py_ssize_t index) except? 0xFFFFFFFF
@@ -13,10 +15,11 @@ cdef class _Words:
     cdef const unsigned char[::1] source
 
 cdef class _Analysis:
-    cdef dict known
+    cdef KnownWords known
     cdef object unwanted
     cdef int runs
     cdef object letters
+    cdef bint folds
     cdef object stemmer
     cdef object analyze
     cdef object stem

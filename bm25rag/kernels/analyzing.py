@@ -16,6 +16,13 @@ from bm25rag.kernels.boundary import (
 )
 from bm25rag.kernels.memory import view
 
+if not cython.compiled:
+    from bm25rag.kernels.known_words import (
+        KnownWords,
+        remember,
+        terms_at,
+    )
+
 _LONGEST = cython.declare(cython.Py_ssize_t, LONGEST_WORD)
 _LONGEST_JOINED = cython.declare(cython.Py_ssize_t, LONGEST_JOINED)
 # What a byte is: part of a word, a sign that may be, or neither.
@@ -178,12 +185,17 @@ def _is_sign_inside(it: _Words, place: cython.Py_ssize_t) -> cython.int:
 
 @cython.cfunc
 @cython.inline
-def _word(it: _Words):
+def _text(
+    data: cython.pointer[cython.const[cython.uchar]],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+):
+    """Return what is from ``start`` to before ``stop`` as a string."""
     if cython.compiled:
-        return PyUnicode_DecodeUTF8(  # noqa: F821
-            cython.cast(cython.p_char, it.data + it.start), it.stop - it.start, "strict"
+        return PyUnicode_DecodeUTF8(  # noqa: F821 - of the .pxd
+            cython.cast(cython.p_char, data + start), stop - start, "surrogatepass"
         )
-    return it.data[it.start : it.stop].decode("ascii")
+    return bytes(data[start:stop]).decode("utf-8", "surrogatepass")
 
 
 def find_ascii_words(text):
@@ -191,7 +203,7 @@ def find_ascii_words(text):
     it: _Words = _words(text)
     words: list = []
     while _next(it):
-        words.append(_word(it))
+        words.append(_text(it.data, it.start, it.stop))
     return words
 
 
@@ -332,15 +344,10 @@ def _joined_terms(
     They are remembered by the text, which is no word: there is a sign amid it.
     """
     start: cython.Py_ssize_t = _part_before(data, place)
-    known: dict = otherwise[_KNOWN]
-    if cython.compiled:
-        text = PyUnicode_DecodeUTF8(  # noqa: F821 - of the .pxd
-            cython.cast(cython.p_char, data + start), width, "strict"
-        )
-    else:
-        text = data[start : start + width].decode("ascii")
-    terms = known.get(text)
+    known: KnownWords = _shared(otherwise[_KNOWN])
+    terms = terms_at(known, data, start, start + width)
     if terms is None:
+        text = _text(data, start, start + width)
         word = text.lower() if otherwise[_LOWERCASE] else text
         if data[place] == _A_SPACE:
             first, _, second = word.partition(" ")
@@ -351,7 +358,7 @@ def _joined_terms(
         terms = ()
         if word and word not in otherwise[_UNWANTED]:
             terms = otherwise[_STEMMER]()(word) or word
-        known[text] = terms
+        remember(known, data, start, start + width, terms)
     return terms
 
 
@@ -589,11 +596,11 @@ def analyze_text(text, rules, otherwise):
         else:
             linked = found == _LINKING
         former = it.stop
-        word = _word(it)
-        terms = analysis.known.get(word)
+        terms = terms_at(analysis.known, it.data, it.start, it.stop)
         if terms is None:
-            terms = _analyze_plain(analysis, word, _plain_kind(it.data, it.start, it.stop))
-        _append(analysis, word, terms)
+            word = _text(it.data, it.start, it.stop)
+            terms = _analyze(analysis, word, it.data, it.start, it.stop)
+        _append(analysis, terms)
     found_terms: list = _finish(analysis)
     if found_terms and (joined or paired):
         found_terms += joined + paired
@@ -636,7 +643,7 @@ def analyze_words(words, rules, otherwise=None, text=""):
     """Return the terms of words; see ``Backend.analyze_words``."""
     analysis: _Analysis = _start(rules)
     for word in words:
-        _append(analysis, word, _terms_of(analysis, word))
+        _append(analysis, _terms_of(analysis, word))
     terms: list = _finish(analysis)
     if terms and otherwise is not None:
         terms.extend(_otherwise_of(text, otherwise))
@@ -647,34 +654,62 @@ def analyze_words(words, rules, otherwise=None, text=""):
 def _terms_of(analysis: _Analysis, word):
     """Return the terms of a word; ``None``: it is left to Python."""
     size: cython.Py_ssize_t = 0
-    terms = analysis.known.get(word)
-    if terms is not None:
-        return terms
-    if not word.isascii():
-        return _analyze_letters(analysis, word)
-    if cython.compiled:
-        data = cython.cast(
-            "const unsigned char *",
-            PyUnicode_AsUTF8AndSize(word, cython.address(size)),  # noqa: F821 - of the .pxd
-        )
+    try:
+        if cython.compiled:
+            data = cython.cast(
+                "const unsigned char *",
+                PyUnicode_AsUTF8AndSize(word, cython.address(size)),  # noqa: F821 - of the .pxd
+            )
+        else:
+            data = word.encode()
+            size = len(data)
+    except UnicodeEncodeError:  # a lone surrogate
+        analysis.left.append(word)
+        return None
+    terms = terms_at(analysis.known, data, 0, size)
+    return _analyze(analysis, word, data, 0, size) if terms is None else terms
+
+
+@cython.cfunc
+def _analyze(
+    analysis: _Analysis,
+    word,
+    data: cython.pointer[cython.const[cython.uchar]],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+):
+    """Return the terms of a new word, and remember them; ``None``: it is left to Python."""
+    wide: cython.uchar = 0
+    place: cython.Py_ssize_t
+    terms = None
+    for place in range(start, stop):
+        wide |= data[place]
+    if analysis.stemmer is not None and start < stop:
+        if wide < 128:
+            terms = _of_plain(analysis, word, _plain_kind(data, start, stop))
+        elif data[start] < 0xE0 or word < _FIRST_OF_RUNS:
+            terms = _of_letters(analysis, word, stop - start)
+        elif analysis.runs:
+            terms = _of_run(analysis, word)
+    if terms is None:
+        analysis.left.append(word)
     else:
-        data = word.encode("ascii")
-        size = len(data)
-    return _analyze_plain(analysis, word, _plain_kind(data, 0, size))
+        remember(analysis.known, data, start, stop, terms)
+    return terms
 
 
-def analyze_texts(texts, utf8, words, tokens, counts, rules, otherwise):
+def analyze_texts(texts, utf8, scanned, rules, otherwise):
     """Return the terms of words, and what more texts have; see ``Backend.analyze_texts``."""
     data: cython.const[cython.uchar][::1] = view(utf8.data)
     ends: cython.const[cython.longlong][::1] = view(utf8.ends)
-    in_tokens: cython.const[cython.uint][::1] = view(tokens)
-    in_counts: cython.const[cython.uint][::1] = view(counts)
+    in_tokens: cython.const[cython.uint][::1] = view(scanned.tokens)
+    in_counts: cython.const[cython.uint][::1] = view(scanned.counts)
     looks: cython.bint = otherwise is not None and otherwise[_KEEPS_ASCII]
     place: cython.Py_ssize_t = 0
     begin: cython.Py_ssize_t = 0
     number: cython.Py_ssize_t
     stop: cython.Py_ssize_t
-    of_words: list = _terms_of_each(words, _start(rules))
+    of_words: list = _terms_of_each(scanned, _start(rules))
     more: dict = {}
     bare: list = []
     for number in range(in_counts.shape[0]):
@@ -697,13 +732,21 @@ def analyze_texts(texts, utf8, words, tokens, counts, rules, otherwise):
 
 
 @cython.cfunc
-def _terms_of_each(words, analysis: _Analysis) -> list:
-    """Return the terms of each word."""
+def _terms_of_each(scanned, analysis: _Analysis) -> list:
+    """Return the terms of each word of a scan."""
+    pool: cython.const[cython.uchar][::1] = view(scanned.pool)
+    entries: cython.const[cython.ulonglong][:, ::1] = view(scanned.entries)
     found: list = []
-    for word in words:
-        terms = _terms_of(analysis, word)
+    word: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    for word in range(entries.shape[0]):
+        start = entries[word, 2]
+        stop = start + entries[word, 3]
+        data = cython.address(pool[0]) if cython.compiled else pool
+        terms = terms_at(analysis.known, data, start, stop)
         if terms is None:
-            analysis.left.append(word)
+            terms = _analyze(analysis, _text(data, start, stop), data, start, stop)
         found.append(terms)
     return _complete(analysis, found)
 
@@ -721,17 +764,24 @@ class _Analysis:
 def _start(rules) -> _Analysis:
     """Begin with no word, by ``WordRules``."""
     analysis: _Analysis = _Analysis()
-    analysis.known = rules[0]
+    analysis.known = _shared(rules[0])
     analysis.unwanted = rules[1]
     analysis.stemmer = rules[2]
     analysis.analyze = rules[3]
     analysis.runs = rules[4]
     analysis.letters = rules[5]
+    analysis.folds = rules[5] is not str
     analysis.stem = None
     analysis.terms = []
     analysis.rest = []
     analysis.left = []
     return analysis
+
+
+@cython.cfunc
+def _shared(known) -> KnownWords:
+    """Return what words are remembered in; a ``dict`` is of another backend, and stays as it is."""
+    return known if isinstance(known, KnownWords) else KnownWords()
 
 
 @cython.cfunc
@@ -764,14 +814,13 @@ def _plain_kind(
 
 
 @cython.cfunc
-def _analyze_plain(analysis: _Analysis, word, kind: cython.int):
-    """Return the terms of a plain word, and remember them; ``None``: it is left to Python."""
-    if analysis.stemmer is None or kind == 0:
+def _of_plain(analysis: _Analysis, word, kind: cython.int):
+    """Return the terms of a plain word; ``None``: it is left to Python."""
+    if kind == 0:
         return None
     terms = _of_token(analysis, word, kind & _HAS_LETTERS)
     if kind == _MIXED and analysis.runs & _AS_WRITTEN:
         terms = _both(terms, _asked_parts(analysis, word))
-    analysis.known[word] = terms
     return terms
 
 
@@ -815,40 +864,33 @@ def _of_token(analysis: _Analysis, token, stems: cython.bint = True):
 
 
 @cython.cfunc
-def _analyze_letters(analysis: _Analysis, word):
-    """Do as ``_analyze_plain`` for a word of letters that are not all ASCII."""
-    if word >= _FIRST_OF_RUNS:
-        return _analyze_run(analysis, word) if analysis.runs else None
-    if analysis.letters is None or analysis.stemmer is None or len(word) > LONGEST_WORD:
+def _of_letters(analysis: _Analysis, word, size: cython.Py_ssize_t):
+    """Do as ``_of_plain`` for a word of letters that are not all ASCII, of so many bytes."""
+    if analysis.letters is None or (size > _LONGEST and len(word) > _LONGEST):
         return None
     if not word.isalpha():
         return None
-    token = word if analysis.letters is str else analysis.letters(word)
-    terms = _of_token(analysis, token)
-    analysis.known[word] = terms
-    return terms
+    return _of_token(analysis, analysis.letters(word) if analysis.folds else word)
 
 
 @cython.cfunc
-def _analyze_run(analysis: _Analysis, word):
-    """Do as ``_analyze_plain`` for a part of a run of a script without spaces, if it is usual."""
+def _of_run(analysis: _Analysis, word):
+    """Do as ``_of_plain`` for a part of a run of a script without spaces, if it is usual."""
     kind: cython.int = 0
     size: cython.Py_ssize_t = len(word)
     i: cython.Py_ssize_t
-    if analysis.stemmer is None or not 0 < size <= _LONGEST:
+    if size > _LONGEST:
         return None
     for i in range(size):
         kind |= _kind_of(PyUnicode_ReadChar(word, i) if cython.compiled else ord(word[i]))  # noqa: F821
     first = word[0]
     if kind == _THAI and analysis.runs & _CLUSTERS and first not in _THAI_MARKS:
-        return _analyze_plain(analysis, word, _HAS_LETTERS)
+        return _of_plain(analysis, word, _HAS_LETTERS)
     if not analysis.runs & _PAIRS or kind & (_THAI | _ELSE) or size > 2:
         return None
     if size == 1 or not analysis.runs & _SINGLES or not "\u4e00" <= first <= "\u9fff":
-        return _analyze_plain(analysis, word, _HAS_LETTERS)
-    terms = _both(_of_token(analysis, word), _of_token(analysis, first))
-    analysis.known[word] = terms
-    return terms
+        return _of_plain(analysis, word, _HAS_LETTERS)
+    return _both(_of_token(analysis, word), _of_token(analysis, first))
 
 
 @cython.cfunc
@@ -865,13 +907,13 @@ def _kind_of(point: cython.uint) -> cython.int:
 
 
 @cython.cfunc
-def _append(analysis: _Analysis, word, terms):
-    if terms is None:
-        analysis.left.append(word)
-    elif not analysis.left:
+@cython.inline
+def _append(analysis: _Analysis, terms):
+    """Add the terms of the next word; ``None``: it is the last one of ``left``."""
+    if analysis.left:
+        analysis.rest.append(terms)
+    else:
         _extend(analysis.terms, terms)
-        return
-    analysis.rest.append(terms)
 
 
 @cython.cfunc

@@ -24,8 +24,8 @@ is right by construction; this is the whole list:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -54,7 +54,7 @@ from bm25rag.kernels.records import (
 from bm25rag.kernels.term_lists import TermLists, WordTerms, all_terms
 
 if TYPE_CHECKING:
-    from bm25rag.kernels.scanner_interface import FoldArrays, Scanner, Texts
+    from bm25rag.kernels.scanner_interface import FoldArrays, Scanned, Scanner, Texts
 
 # The longest word whose terms are remembered: no language has longer ones.
 LONGEST_WORD = 100
@@ -65,14 +65,33 @@ LONGEST_JOINED, LONGEST_PAIR = 8, 10
 PAIRS, SINGLES, CLUSTERS, AS_WRITTEN = 1, 2, 4, 8
 
 
+class KnownWords(Protocol):
+    """Remembers the terms of words, as a ``dict`` does."""
+
+    def __len__(self) -> int: ...
+
+    def get(self, word: str, /) -> WordTerms | None:
+        """Return the terms of a word; ``None`` if it is not known."""
+        ...
+
+    def update(self, found: Mapping[str, WordTerms], /) -> None:
+        """Remember the terms of words."""
+        ...
+
+    def clear(self) -> None:
+        """Forget all words."""
+        ...
+
+
 class WordRules(NamedTuple):
     """What becomes of words.
 
     Parameters
     ----------
     known
-        The terms of words; takes those of new ones of at most ``LONGEST_WORD`` letters and
-        digits, all of ASCII, and of numbers with points. Threads may share it, and forget words.
+        The terms of words, as ``Backend.known_words`` makes it; takes those of new ones of at most
+        ``LONGEST_WORD`` letters and digits, all of ASCII, and of numbers with points. Threads may
+        share it, and forget words. What another backend has made stays as it is.
     unwanted
         Which of those have no term.
     stemmer
@@ -90,7 +109,7 @@ class WordRules(NamedTuple):
         are left to ``analyze``.
     """
 
-    known: dict[str, WordTerms]
+    known: KnownWords
     unwanted: frozenset[str]
     stemmer: Callable[[], Callable[[str], str]] | None
     analyze: Callable[[list[str]], dict[str, WordTerms]]
@@ -126,7 +145,7 @@ class Otherwise(NamedTuple):
 
     find: Callable[[str], list[str]]
     analyze: Callable[[list[str]], list[str]]
-    known: dict[str, WordTerms]
+    known: KnownWords
     unwanted: frozenset[str]
     stemmer: Callable[[], Callable[[str], str]]
     stopwords: frozenset[str]
@@ -368,6 +387,10 @@ class Backend(ABC):
         """
         return None
 
+    def known_words(self) -> KnownWords:
+        """Return what remembers the terms of words for this backend, empty."""
+        return {}
+
     def analyze_text(
         self,
         text: str,
@@ -425,9 +448,7 @@ class Backend(ABC):
         self,
         texts: Sequence[str],
         utf8: Texts,
-        words: list[str],
-        tokens: UInt32,
-        counts: UInt32,
+        scanned: Scanned,
         rules: WordRules,
         otherwise: Otherwise | None,
     ) -> tuple[TermLists, list[int]]:
@@ -437,10 +458,8 @@ class Backend(ABC):
         ----------
         texts, utf8
             The texts, and their UTF-8.
-        words
-            The distinct words of all.
-        tokens, counts
-            The words of the texts by their numbers, and how many each text has; see ``Scanned``.
+        scanned
+            The words of the texts, as of questions.
         rules
             What becomes of words.
         otherwise
@@ -453,15 +472,15 @@ class Backend(ABC):
         bare
             The numbers of the texts without terms.
         """
+        tokens, counts, entries, _ = scanned
         check_array("tokens", tokens, np.uint32)
         check_array("counts", counts, np.uint32)
-        require(least_and_most(tokens, -1)[1] < len(words), "a token is no word")
+        require(least_and_most(tokens, -1)[1] < len(entries), "a token is no word")
         require(int(counts.sum(dtype=np.int64)) == len(tokens), "counts are not of the tokens")
         require(len(texts) == len(counts), "texts and counts differ in length")
         require(len(texts) == len(utf8.ends), "texts and their ends differ in length")
         check_rising("ends", utf8.ends, len(utf8.data))
-        given = texts, utf8, words, tokens, counts, rules, otherwise
-        of_words, more, bare = self._analyze_texts(*given)
+        of_words, more, bare = self._analyze_texts(texts, utf8, scanned, rules, otherwise)
         return TermLists(of_words, tokens, counts, more), bare
 
     def number_terms(
@@ -660,12 +679,12 @@ class Backend(ABC):
         self,
         texts: Sequence[str],
         utf8: Texts,
-        words: list[str],
-        tokens: UInt32,
-        counts: UInt32,
+        scanned: Scanned,
         rules: WordRules,
         otherwise: Otherwise | None,
     ) -> tuple[list[WordTerms], dict[int, list[str]], list[int]]:
+        tokens, counts, _, pool = scanned
+        words = pool.tobytes().decode("utf-8", "surrogatepass").split("\n")[:-1]
         of_words = [tuple(self.analyze_words([word], rules)) for word in words]
         numbers, ends = tokens.tolist(), np.cumsum(counts, dtype=np.int64).tolist()
         more: dict[int, list[str]] = {}

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bm25rag.common.arrays import Float64, Int64, UInt8, UInt16, UInt32, UInt64, Unsigned
-from bm25rag.kernels.boundary import Backend, Otherwise, WordRules
+from bm25rag.kernels.boundary import Backend, KnownWords, Otherwise, WordRules
 from bm25rag.kernels.checks import require
 from bm25rag.kernels.loading import WRITING, find, load
 from bm25rag.kernels.records import (
@@ -26,11 +26,12 @@ from bm25rag.kernels.records import (
 from bm25rag.kernels.term_lists import TermLists, WordTerms
 
 if TYPE_CHECKING:
-    from bm25rag.kernels.scanner_interface import FoldArrays, Scanner, Texts
+    from bm25rag.kernels.scanner_interface import FoldArrays, Scanned, Scanner, Texts
 
 find("shared")  # which all import
 checksum = load("checksum")  # which others import
 load("selecting")
+known_words = load("known_words")  # which `analyzing` imports
 scratch = load("scratch")
 for _name in ("collecting", "planning", "exact", "coarse", "filtered", "strips", "lookup"):
     load(_name)  # which `searching` imports
@@ -106,6 +107,11 @@ class CompiledBackend(Backend):
         found: list[str] = analyzing.find_ascii_words(text)
         return found
 
+    def known_words(self) -> KnownWords:
+        """Return what remembers the terms of words; see ``Backend``."""
+        remembered: KnownWords = known_words.KnownWords()
+        return remembered
+
     def analyze_text(
         self,
         text: str,
@@ -133,15 +139,12 @@ class CompiledBackend(Backend):
         self,
         texts: Sequence[str],
         utf8: Texts,
-        words: list[str],
-        tokens: UInt32,
-        counts: UInt32,
+        scanned: Scanned,
         rules: WordRules,
         otherwise: Otherwise | None,
     ) -> tuple[list[WordTerms], dict[int, list[str]], list[int]]:
-        given = texts, utf8, words, tokens, counts, rules, otherwise
         found: tuple[list[WordTerms], dict[int, list[str]], list[int]]
-        found = analyzing.analyze_texts(*given)
+        found = analyzing.analyze_texts(texts, utf8, scanned, rules, otherwise)
         return found
 
     def _number_terms(

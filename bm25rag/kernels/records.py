@@ -230,8 +230,8 @@ class TermNumbers(dict[str, int], ABC):
         """Return the idf of a term of this document frequency."""
 
     @abstractmethod
-    def remember_unknown(self, term: str) -> int:
-        """Take note of a term that no document has; return -1."""
+    def remember_unknown(self, terms: Sequence[str]) -> None:
+        """Take note of terms that no document has."""
 
 
 class TermTable:

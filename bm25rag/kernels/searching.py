@@ -103,6 +103,7 @@ def number_terms(queries, numbers, table: _Table | None):
     terms = np.empty(total, np.int64)
     out_pointers: cython.longlong[::1] = view(pointers)
     out_terms: cython.longlong[::1] = view(terms)
+    unknown: list = []
     place: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t = 0
     for query in queries:
@@ -111,9 +112,11 @@ def number_terms(queries, numbers, table: _Table | None):
         for term in query:
             if place == total:
                 raise RuntimeError("a query grew while its terms were looked up")
-            out_terms[place] = _number_of(numbers, term, table)
+            out_terms[place] = _number_of(numbers, term, table, unknown)
             place += 1
     out_pointers[i] = place
+    if unknown:
+        numbers.remember_unknown(unknown)
     return pointers, terms[:place]
 
 
@@ -124,6 +127,7 @@ def number_lists(lists, numbers, table: _Table | None):
     of_words: list = lists.of_words
     more: dict = lists.more
     firsts: cython.longlong[::1] = empty(len(of_words) + 1, np.int64)
+    unknown: list = []
     place: cython.Py_ssize_t = 0
     word: cython.Py_ssize_t = 0
     for terms in of_words:
@@ -136,15 +140,17 @@ def number_lists(lists, numbers, table: _Table | None):
     for terms in of_words:
         if type(terms) is tuple:
             for term in terms:
-                found[place] = _number_of(numbers, term, table)
+                found[place] = _number_of(numbers, term, table, unknown)
                 place += 1
         else:
-            found[place] = _number_of(numbers, terms, table)
+            found[place] = _number_of(numbers, terms, table, unknown)
             place += 1
     others: dict = {
-        number: [_number_of(numbers, term, table) for term in terms]
+        number: [_number_of(numbers, term, table, unknown) for term in terms]
         for number, terms in more.items()
     }
+    if unknown:
+        numbers.remember_unknown(unknown)
     total: cython.Py_ssize_t = sum(map(len, others.values()))
     i: cython.Py_ssize_t
     text: cython.Py_ssize_t
@@ -175,12 +181,19 @@ def number_lists(lists, numbers, table: _Table | None):
 
 def number_query(query, numbers, table: _Table | None):
     """Return the numbers of the terms of one query; see ``Backend.number_query``."""
-    return [_number_of(numbers, term, table) for term in query]
+    unknown: list = []
+    found: list = [_number_of(numbers, term, table, unknown) for term in query]
+    if unknown:
+        numbers.remember_unknown(unknown)
+    return found
 
 
 @cython.cfunc
-def _number_of(numbers, term, table: _Table | None):
-    """Return the number of a term as an object, looked up if it has none yet."""
+def _number_of(numbers, term, table: _Table | None, unknown: list):
+    """Return the number of a term as an object, looked up if it has none yet.
+
+    ``unknown`` takes a term that no document has, which has yet to be remembered.
+    """
     if cython.compiled:
         found = PyDict_GetItemWithError(numbers, term)  # noqa: F821 - of the .pxd
         if found != cython.NULL:
@@ -188,14 +201,14 @@ def _number_of(numbers, term, table: _Table | None):
     elif term in numbers:
         return numbers[term]
     if table is not None:
-        number = _look_up(numbers, term, table)
+        number = _look_up(numbers, term, table, unknown)
         if number is not None:
             return number
     return numbers[term]
 
 
 @cython.cfunc
-def _look_up(numbers, term, table: _Table):
+def _look_up(numbers, term, table: _Table, unknown: list):
     """Return the number of a new term; ``None``: it is left to Python."""
     size: cython.Py_ssize_t = 0
     key: cython.uint = _ALL
@@ -232,7 +245,8 @@ def _look_up(numbers, term, table: _Table):
     if not table.counts:
         frequency = numbers.count(term, row.places)
     if frequency <= 0:
-        number = numbers.remember_unknown(term)
+        unknown.append(term)
+        number = -1
     else:
         number = _assign(numbers, term, table, row, frequency)
     table.spare = row
@@ -262,7 +276,8 @@ def _assign(numbers, term, table: _Table, row: _Row, frequency: cython.longlong)
         idf = table.idfs[frequency - 1]
     else:
         idf = numbers.idf_of(frequency)
-    number: cython.Py_ssize_t = next(table.free, -1)
+    own = next(table.free, -1)
+    number: cython.Py_ssize_t = own
     if not 0 <= number < table.frequencies.shape[0]:  # all are taken
         return None
     column: _Column
@@ -273,12 +288,11 @@ def _assign(numbers, term, table: _Table, row: _Row, frequency: cython.longlong)
     table.frequencies[number] = frequency
     table.idf[number] = idf
     if not cython.compiled or type(term) is not str:
-        return numbers.setdefault(term, number)
+        return numbers.setdefault(term, own)
     # The same: no other thread runs in between.
     found = PyDict_GetItemWithError(numbers, term)  # noqa: F821 - of the .pxd
     if found != cython.NULL:
         return cython.cast(object, found)
-    own = number
     PyDict_SetItem(numbers, term, own)  # noqa: F821 - of the .pxd
     return own
 

@@ -127,7 +127,8 @@ class TermCache(TermNumbers):
         places = np.concatenate([np.empty(0, np.int64), *found])
         frequency = self.count(term, places)
         if not frequency:
-            return self.remember_unknown(term)
+            self.remember_unknown([term])
+            return -1
         number = next(self._free, -1)
         if number < 0:
             raise TermCacheFullError
@@ -157,20 +158,17 @@ class TermCache(TermNumbers):
             return float(self._idfs[frequency - 1])
         return self._parameters.idf_of(self._documents, frequency)
 
-    def remember_unknown(self, term: str) -> int:
-        """Remember a term unless it is long; forget all such terms if there are too many.
-
-        Returns -1.
-        """
-        if len(term) > _LONGEST_UNKNOWN:
-            return -1
-        self[term] = -1
+    def remember_unknown(self, terms: Sequence[str]) -> None:
+        """Remember terms unless they are long; forget all such terms if there are too many."""
+        some = [term for term in terms[:MOST_UNKNOWN] if len(term) <= _LONGEST_UNKNOWN]
+        self.update(dict.fromkeys(some, -1))
         unknown = self._unknown
-        unknown.append(term)
+        unknown += some
         if unknown is not self._unknown:  # another thread has just forgotten them
-            self.pop(term, None)
+            unknown = some
         elif len(unknown) > MOST_UNKNOWN:
             self._unknown = []
-            for old in unknown:
-                self.pop(old, None)
-        return -1
+        else:
+            return
+        for old in unknown:
+            self.pop(old, None)

@@ -146,7 +146,7 @@ def test_opening_and_searching_imports_no_more_than_it_needs(tmp_path: Path) -> 
         needed |= {"bm25rag.kernels.numpy_twin", "bm25rag.analysis.links"}
     assert loaded & {*LAZY_MODULES, "concurrent.futures", "filelock", "numpy.typing"} <= needed
     # Of them 21 are of the kernels, or 22 with NumPy alone, which also joins words by patterns.
-    most = 96 if backend.chosen() == "numpy" else 94
+    most = 96
     assert sum(name.startswith("bm25rag.") for name in loaded) <= most
 
 

@@ -15,7 +15,7 @@ from bm25rag import Analyzer
 from bm25rag.analysis import PAPER, scripts
 from bm25rag.analysis.links import numbered_words
 from bm25rag.kernels import backend as backends
-from bm25rag.kernels.boundary import LONGEST_WORD, WordRules, WordTerms
+from bm25rag.kernels.boundary import LONGEST_WORD, KnownWords, WordRules, WordTerms
 from support.environment import INTERPRETED
 
 ASCII = st.one_of(
@@ -91,15 +91,22 @@ ANALYZERS = {name: Analyzer(**settings) for name, settings in SETTINGS.items()}
 def test_a_text_that_is_not_ascii_is_refused() -> None:
     if find_words("") is None:
         pytest.skip("this backend finds no words")
-    for use in (find_words, lambda text: terms_of(text, {})):
+    for use in (find_words, lambda text: terms_of(text, known_words())):
         for text in ("\u00e9", "a\ud800"):
             with pytest.raises(ValueError, match="not ASCII"):
                 use(text)
 
 
+def known_words(words: dict[str, WordTerms] | None = None) -> KnownWords:
+    """Return what remembers the terms of words, of some already."""
+    known = backends.current().known_words()
+    known.update(words or {})
+    return known
+
+
 def terms_of(
     text: str,
-    known: dict[str, WordTerms],
+    known: KnownWords,
     stemmer: Callable[[], Callable[[str], str]] | None = lambda: str.upper,
     words: Sequence[str] = (),
 ) -> list[str] | None:
@@ -126,23 +133,25 @@ def test_plain_words_are_analysed_and_remembered_and_others_left_to_python() -> 
     ]
     seen = {"gone": ("A", "B")}
     for words in ((), text.split()):
-        known = seen.copy()
+        known = known_words(seen)
         for _ in range(2):
             assert terms_of(text, known, words=words) == expected
         plain = {"old": "OLD", "cat": "CAT", "3.5": "3.5", longest: longest.upper()}
-        assert known == seen | plain | {"the": ()}
+        expected_words = seen | plain | {"the": ()}
+        assert len(known) == len(expected_words)
+        assert {word: known.get(word) for word in expected_words} == expected_words
 
 
 def test_without_a_stemmer_all_words_are_left_to_python() -> None:
     if find_words("") is None:
         pytest.skip("this backend finds no words")
-    known: dict[str, WordTerms] = {}
+    known = known_words()
     assert terms_of("the cat", known, None) == ["[the]", "!", "[cat]", "!"]
-    assert known == {}
+    assert len(known) == 0
 
 
 def test_a_stem_that_is_nothing_is_the_word() -> None:
-    assert terms_of("old cat", {}, lambda: lambda _: "") in (["old", "cat"], None)
+    assert terms_of("old cat", known_words(), lambda: lambda _: "") in (["old", "cat"], None)
 
 
 def test_an_error_of_the_stemmer_leaves_what_was_right() -> None:
@@ -155,10 +164,11 @@ def test_an_error_of_the_stemmer_leaves_what_was_right() -> None:
             raise KeyboardInterrupt
         return word.upper()
 
-    known: dict[str, WordTerms] = {}
+    known = known_words()
     with pytest.raises(KeyboardInterrupt):
         terms_of("good bad new", known, lambda: stem)
-    assert known == {"good": "GOOD"}
+    assert len(known) == 1
+    assert known.get("good") == "GOOD"
 
 
 def test_threads_share_what_is_remembered_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,8 @@ class Numbers(TermNumbers):
     def idf_of(self, frequency: int) -> float:
         return 100.0 + frequency
 
-    def remember_unknown(self, term: str) -> int:
-        return -1
+    def remember_unknown(self, terms: Sequence[str]) -> None:
+        pass
 
 
 def term_table(postings: PostingsArrays, **changed: Any) -> TermTable:

@@ -1,0 +1,13 @@
+cdef extern from "Python.h":
+    const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
+
+cdef class KnownWords:
+    cdef unsigned long long[::1] slots
+    cdef long long[::1] ends
+    cdef unsigned char[::1] pool
+    cdef list terms
+
+cdef object terms_at(KnownWords known, const unsigned char *data, Py_ssize_t start,
+                     Py_ssize_t stop)
+cdef void remember(KnownWords known, const unsigned char *data, Py_ssize_t start,
+                   Py_ssize_t stop, object terms) except *
