@@ -28,7 +28,7 @@ _UNITS = cython.declare(cython.double, 32000.0)
 _LEFT = cython.declare(cython.double, 0.25)
 # Another is looked up if that is for so many times fewer documents than it has postings, as the
 # first documents of a block say.
-_LOOK_UP = cython.declare(cython.Py_ssize_t, 200)
+_LOOK_UP = cython.declare(cython.Py_ssize_t, 500)
 _COUNTED = cython.declare(cython.Py_ssize_t, 2048)
 # Postings of the next term that are fetched; the processor finds the others.
 _FETCHED = cython.declare(cython.Py_ssize_t, 128)
