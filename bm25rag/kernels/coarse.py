@@ -24,10 +24,15 @@ Codes = cython.fused_type(cython.ushort, cython.uint)
 
 # All terms can add so many units.
 _UNITS = cython.declare(cython.double, 32000.0)
-# The share of what a sum must exceed that the terms which are looked up may add.
+# The share of what a sum must exceed that the terms which are looked up may add in any case.
 _LEFT = cython.declare(cython.double, 0.25)
+# Another is looked up if that is for so many times fewer documents than it has postings, as the
+# first documents of a block say.
+_LOOK_UP = cython.declare(cython.Py_ssize_t, 500)
+_COUNTED = cython.declare(cython.Py_ssize_t, 2048)
 # Postings of the next term that are fetched; the processor finds the others.
 _FETCHED = cython.declare(cython.Py_ssize_t, 128)
+_MOST_UNITS = cython.declare(cython.double, 32767.0)
 _INFINITY = cython.declare(cython.double, float("inf"))
 
 
@@ -89,11 +94,22 @@ def _walk(
     scratch: Scratch,
     walked: cython.Py_ssize_t,
     scale: cython.double,
-) -> cython.void:
-    """Add up the units of the first terms in a block; the largest level is ``scale`` times 2^16."""
+    least: cython.double,
+) -> cython.bint:
+    """Add up the units of the first terms in a block; the largest level is ``scale`` times 2^16.
+
+    Return whether the last of them is better looked up from now on: for documents whose units,
+    without it, exceed ``least``.
+    """
     term: cython.Py_ssize_t
     block: cython.Py_ssize_t = scratch.block
+    rarely: cython.bint = False
     for term in range(walked):
+        if term == walked - 1 and least >= 0.0:
+            rarely = _are_few(
+                scratch.units, scratch.in_block, least,
+                query.starts[term, block + 1] - query.starts[term, block],
+            )  # fmt: skip
         if cython.compiled and term + 1 < walked:
             _fetch(
                 segment.documents, codes,
@@ -104,6 +120,26 @@ def _walk(
             cython.cast(cython.ulonglong, query.idf[term] * query.counts[term] * scale),
             query.starts[term, block], query.starts[term, block + 1], scratch.units,
         )  # fmt: skip
+    return rarely
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _are_few(
+    units: cython.short[::1],
+    in_block: cython.Py_ssize_t,
+    least: cython.double,
+    postings: cython.Py_ssize_t,
+) -> cython.bint:
+    """Whether to look up documents of a block that exceed so many units is less than to walk."""
+    limit: cython.short = cython.cast(cython.short, min(least, _MOST_UNITS))
+    first: cython.Py_ssize_t = min(in_block, _COUNTED)
+    above: cython.int = 0
+    i: cython.Py_ssize_t
+    for i in range(first):
+        above += units[i] > limit
+    return above * _LOOK_UP * in_block < postings * first
 
 
 @cython.cfunc
@@ -133,7 +169,8 @@ def rank_coarsely(
     """Collect the best k above the floor, and some more; return whether coarse sums tell which.
 
     Terms are walked by bound descending, until those that are left can add so little that few
-    documents must be looked up in them. Before each block, all units are 0.
+    documents must be looked up in them: as the floor rises, ever fewer terms. Before each block,
+    all units are 0.
     """
     unit: cython.double = ordered.rest[0] / _UNITS
     scale: cython.double = segment.highest * 65536.0 / unit
@@ -143,6 +180,8 @@ def rank_coarsely(
     block: cython.Py_ssize_t
     least: cython.double
     in_units: cython.double
+    without: cython.double
+    rarely: cython.bint
     masked: cython.bint
     # The last block may be a small one; what the best of it exceed is known in the others.
     for block in range(segment.blocks - 1, -1, -1):
@@ -150,10 +189,13 @@ def rank_coarsely(
         least = least_sum(scratch.floor, query.shift)
         while walked > 0 and ordered.rest[walked - 1] <= least * _LEFT:
             walked -= 1
+        without = -1.0  # nothing is known of the best yet
+        if scratch.cut > 0 and walked > 1:
+            without = (least - slack - ordered.rest[walked - 1]) / unit
         if segment.is_narrow:
-            _walk(segment, segment.narrow, ordered, scratch, walked, scale)
+            rarely = _walk(segment, segment.narrow, ordered, scratch, walked, scale, without)
         else:
-            _walk(segment, segment.wide, ordered, scratch, walked, scale)
+            rarely = _walk(segment, segment.wide, ordered, scratch, walked, scale, without)
         while scratch.base < scratch.in_block:
             scratch.end = min(scratch.base + scratch.width, scratch.in_block)
             # If most documents may be returned, and the floor has risen, the few that are drained
@@ -176,6 +218,7 @@ def rank_coarsely(
             if not has_room(scratch, slack):
                 return _give_up(scratch)
             scratch.base = scratch.end
+        walked -= rarely
     sift(scratch, scratch.floor - slack)
     score_collected(segment, query, scratch)
     sift(scratch, nextafter(scratch.floor, _INFINITY))

@@ -170,12 +170,14 @@ def look_up(
     least: cython.double,
     waiting: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Add the parts of the terms that were not walked to the documents that wait.
+    """Add the parts of the terms that were not walked to the documents that wait, in any order.
 
     Those that can not exceed ``least`` any more are dropped. Return how many still wait.
     """
     term: cython.Py_ssize_t
     for term in range(walked, query.length):
+        if waiting == 0:
+            return 0
         if segment.is_narrow:
             waiting = _look_up(
                 segment, segment.narrow, query, scratch, term, least - query.rest[term + 1], waiting
@@ -199,23 +201,29 @@ def _look_up(
     least: cython.double,
     waiting: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Do so for one term. Its cursor moves on."""
-    kept: cython.Py_ssize_t = 0
-    i: cython.Py_ssize_t
-    document: cython.Py_ssize_t
-    posting: cython.Py_ssize_t = scratch.cursors[term]
+    """Do so for one term."""
+    start: cython.Py_ssize_t = query.starts[term, scratch.block]
     stop: cython.Py_ssize_t = query.starts[term, scratch.block + 1]
-    sum_: cython.double
+    kept: cython.Py_ssize_t = 0
+    posting: cython.longlong
+    added: cython.double
+    matches: cython.bint
+    i: cython.Py_ssize_t
+    if start < stop:
+        for i in range(waiting):
+            scratch.spare_numbers[i] = scratch.base + scratch.waiting[i]
+        for i in range(waiting, waiting + 7):
+            scratch.spare_numbers[i] = 0
+        find(segment.documents, start, stop, scratch.spare_numbers, waiting, scratch.work)
+        for i in range(waiting):
+            posting = scratch.work[i]
+            added = part(segment.weights[codes[posting]], query.idf[term], query.counts[term])
+            matches = segment.documents[posting] == scratch.spare_numbers[i]
+            scratch.waiting_sums[i] += added if matches else 0.0
     for i in range(waiting):
-        document = scratch.base + scratch.waiting[i]
-        sum_ = scratch.waiting_sums[i]
-        posting = first_at_least(segment.documents, posting, stop, document)
-        if posting < stop and segment.documents[posting] == document:
-            sum_ += part(segment.weights[codes[posting]], query.idf[term], query.counts[term])
         scratch.waiting[kept] = scratch.waiting[i]
-        scratch.waiting_sums[kept] = sum_
-        kept += sum_ > least
-    scratch.cursors[term] = posting
+        scratch.waiting_sums[kept] = scratch.waiting_sums[i]
+        kept += scratch.waiting_sums[i] > least
     return kept
 
 

@@ -22,6 +22,7 @@ if not cython.compiled:
         first_at_least,
         has_room,
         keep_best,
+        look_up,
         sift,
     )
     from bm25rag.kernels.scratch import Plan, Query, Scratch, Segment, least_sum, part
@@ -241,53 +242,6 @@ def _take_out(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _look_up_rest(
-    segment: Segment,
-    codes: cython.const[Codes][::1],
-    query: Query,
-    scratch: Scratch,
-    walked: cython.Py_ssize_t,
-    waiting: cython.Py_ssize_t,
-    least: cython.double,
-) -> cython.Py_ssize_t:
-    """Look up the documents that wait, in any order, in the other terms; return how many still do.
-
-    Those that cannot exceed ``least`` any more are dropped.
-    """
-    start: cython.Py_ssize_t
-    stop: cython.Py_ssize_t
-    kept: cython.Py_ssize_t
-    term: cython.Py_ssize_t
-    posting: cython.longlong
-    sum_: cython.double
-    i: cython.Py_ssize_t
-    for term in range(walked, query.length):
-        start = query.starts[term, scratch.block]
-        stop = query.starts[term, scratch.block + 1]
-        if waiting == 0:
-            return 0
-        for i in range(waiting):
-            scratch.spare_numbers[i] = scratch.base + scratch.waiting[i]
-        for i in range(waiting, waiting + 7):
-            scratch.spare_numbers[i] = 0
-        if start < stop:
-            find(segment.documents, start, stop, scratch.spare_numbers, waiting, scratch.work)
-        kept = 0
-        for i in range(waiting):
-            sum_ = scratch.waiting_sums[i]
-            posting = scratch.work[i]
-            if start < stop and segment.documents[posting] == scratch.spare_numbers[i]:
-                sum_ += part(segment.weights[codes[posting]], query.idf[term], query.counts[term])
-            scratch.waiting[kept] = scratch.waiting[i]
-            scratch.waiting_sums[kept] = sum_
-            kept += sum_ > least - query.rest[term + 1]
-        waiting = kept
-    return waiting
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
 def _enter_window(
     plan: Plan, scratch: Scratch, at: cython.Py_ssize_t, room: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
@@ -352,14 +306,7 @@ def rank_filtered(
         waiting = _add_up(segment, plan, terms, scratch, walked, wanted)
         if walked < query.length:
             waiting = _take_out(scratch, waiting, least - terms.rest[walked])
-            if segment.is_narrow:
-                waiting = _look_up_rest(
-                    segment, segment.narrow, terms, scratch, walked, waiting, least
-                )
-            else:
-                waiting = _look_up_rest(
-                    segment, segment.wide, terms, scratch, walked, waiting, least
-                )
+            waiting = look_up(segment, terms, scratch, walked, least, waiting)
         else:
             waiting = _take_out(scratch, waiting, least)
         if query.positive:

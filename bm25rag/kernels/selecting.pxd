@@ -36,10 +36,10 @@ cdef extern from * nogil:
     #ifdef BM25RAG_BITS
         typedef short eight __attribute__((ext_vector_type(8), aligned(2)));
         typedef _Bool bits __attribute__((ext_vector_type(8)));
-        eight any = 0;
-        for (int i = 0; i < 64; i += 8)
-            any |= *(const eight *)(numbers + i) > least;
-        if (!__builtin_reduce_or(any))
+        eight most = *(const eight *)numbers;
+        for (int i = 8; i < 64; i += 8)
+            most = __builtin_elementwise_max(most, *(const eight *)(numbers + i));
+        if (!__builtin_reduce_or(most > least))
             return 0;
         for (int i = 0; i < 64; i += 8) {
             bits above = __builtin_convertvector(*(const eight *)(numbers + i) > least, bits);

@@ -9,7 +9,7 @@ import sys
 import time
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -19,6 +19,8 @@ from bm25rag import BM25Index
 from bm25rag.kernels import backend
 from bm25rag.scoring.variants import VariantName
 from support.environment import INTERPRETED
+from support.holding import bits
+from support.reference import Reference
 
 PACKAGE = Path(bm25rag.__file__).parent
 
@@ -227,6 +229,27 @@ def test_coarse_sums_change_no_bit(monkeypatch: pytest.MonkeyPatch, variant: Var
         monkeypatch.setattr("bm25rag.search.ranking.COARSE", 1 << 60)
         assert answers() == coarse
         index.delete([index.search(" ".join(queries[0]), k=1)[0].id])
+
+
+@pytest.mark.parametrize("variant", get_args(VariantName))
+def test_terms_looked_up_as_the_floor_rises_change_no_bit(
+    monkeypatch: pytest.MonkeyPatch, variant: VariantName
+) -> None:
+    """Many small blocks: rare terms are walked to the last, frequent ones only in the first."""
+    monkeypatch.setattr("bm25rag.segments.doc_blocks.DOC_BLOCK", 64)
+    monkeypatch.setattr("bm25rag.search.ranking.WINDOW", 32)
+    monkeypatch.setattr("bm25rag.search.ranking.COARSE", 0)
+    texts = texts_of_many_windows(np.random.default_rng(13))[: 300 if INTERPRETED else 1500]
+    index, reference = BM25Index(variant=variant), Reference(variant=variant)
+    ids = [str(number) for number in range(len(texts))]
+    metadata = [{"label": number % 3} for number in range(len(texts))]
+    index.add(texts, ids, metadata)
+    reference.add(texts, ids, metadata)
+    queries = [["1", "2", "300"], ["450", "1"], ["7", "7", "40", "3"], ["60", "30", "2", "1", "5"]]
+    for query, k, label in product(queries, (1, 2, 10, 100, len(texts)), (None, {"$ne": 1})):
+        found = index.search_batch([query], k=k, filter=label and {"label": label}).hits()[0]
+        accepted = None if label is None else lambda _, data: data["label"] != 1
+        assert bits(found) == bits(reference.search(query, k, accept=accepted))
 
 
 @pytest.mark.parametrize("limit", ["_MOST_TERMS", "_MOST_BYTES"])
