@@ -16,7 +16,9 @@ from bm25rag.kernels.memory import empty, view
 _NUMBERS = cython.declare(cython.Py_ssize_t, 1 << 16)
 # Keys from which on one is guessed at.
 _GUESSED = cython.declare(cython.Py_ssize_t, 64)
-# Strings that are fetched together, and then decoded.
+# Strings of so many bytes in all are near enough to the processor, as a few thousand ids are.
+_NEAR = cython.declare(cython.Py_ssize_t, 1 << 18)
+# Strings of more that are fetched together, and then decoded.
 _TOGETHER = cython.declare(cython.Py_ssize_t, 16)
 
 if not cython.compiled:
@@ -181,8 +183,9 @@ def decode(strings: _Strings, numbers):
     i: cython.Py_ssize_t
     if strings.width == 2:
         return _decode_packed(strings, wanted, found)
+    far: cython.bint = strings.data.shape[0] > _NEAR
     for i in range(len(wanted)):
-        if i % _TOGETHER == 0:
+        if far and i % _TOGETHER == 0:
             _fetch(strings, wanted[i : i + _TOGETHER])
         number = wanted[i]
         if not _lies_right(strings, number):

@@ -160,12 +160,13 @@ class TermCache(TermNumbers):
 
     def remember_unknown(self, terms: Sequence[str]) -> None:
         """Remember terms unless they are long; forget all such terms if there are too many."""
-        some = [term for term in terms[:MOST_UNKNOWN] if len(term) <= _LONGEST_UNKNOWN]
-        self.update(dict.fromkeys(some, -1))
         unknown = self._unknown
-        unknown += some
+        for term in terms[:MOST_UNKNOWN]:
+            if len(term) <= _LONGEST_UNKNOWN:
+                self[term] = -1
+                unknown.append(term)
         if unknown is not self._unknown:  # another thread has just forgotten them
-            unknown = some
+            unknown = [*terms]
         elif len(unknown) > MOST_UNKNOWN:
             self._unknown = []
         else:
