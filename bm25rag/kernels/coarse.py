@@ -30,6 +30,8 @@ _LEFT = cython.declare(cython.double, 0.25)
 # first documents of a block say.
 _LOOK_UP = cython.declare(cython.Py_ssize_t, 500)
 _COUNTED = cython.declare(cython.Py_ssize_t, 2048)
+# Of a shift so much larger than a unit, sums that differ by several may have the same score.
+_ABSORBED = cython.declare(cython.double, 1e-14)
 # Postings of the next term that are fetched; the processor finds the others.
 _FETCHED = cython.declare(cython.Py_ssize_t, 128)
 _MOST_UNITS = cython.declare(cython.double, 32767.0)
@@ -183,6 +185,8 @@ def rank_coarsely(
     without: cython.double
     rarely: cython.bint
     masked: cython.bint
+    if query.shift * _ABSORBED > unit:
+        return False
     # The last block may be a small one; what the best of it exceed is known in the others.
     for block in range(segment.blocks - 1, -1, -1):
         enter_block(segment, ordered, scratch, block)

@@ -1,5 +1,3 @@
-from libc.math cimport nextafter
-
 from bm25rag.kernels.collecting cimport (
     collect, enter_block, has_room, keep_best, look_up, sift, skip_to_base,
 )

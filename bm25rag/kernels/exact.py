@@ -15,8 +15,6 @@ from __future__ import annotations
 import cython
 
 if not cython.compiled:
-    from math import nextafter
-
     from bm25rag.kernels.collecting import (
         collect,
         enter_block,
@@ -251,12 +249,14 @@ def _take_out(
     """
     width: cython.Py_ssize_t = scratch.end - scratch.base
     known: cython.Py_ssize_t = 0
+    reached: cython.double
     if full:
         if least == 0.0 and walked == query.length:
-            least = kth_lower_bound(
+            reached = kth_lower_bound(
                 scratch.sums, 0, width, plan.k, scratch.maxima, scratch.spare, scratch.work
             )
-            least = nextafter(least, 0.0)
+            # A smaller sum may have the same score, if the shift is much larger.
+            least = max(0.0, least_sum(reached + query.shift, query.shift))
             known = width // 64 if chunk_length(width, plan.k) == 64 else 0
         return drain(
             scratch.sums, 0, width, least, 1.0, scratch.maxima, known,

@@ -89,7 +89,7 @@ class BatchResult:
         return np.fromiter(totals, np.int64, len(self.counts))
 
     def __copy__(self) -> BatchResult:
-        copied = object.__new__(BatchResult)
+        copied = object.__new__(type(self))
         vars(copied).update(vars(self))
         return copied
 

@@ -176,3 +176,18 @@ def test_impact_codes_beyond_sixteen_bits(documents: int) -> None:
     assert (index.stats()["impact_codes"] > 65_536) is (documents > 1010)
     for query in (["t0"], ["t63", "t32", "x"], ["t7", "t7"]):
         assert_same_scores(index, reference, query)
+
+
+@pytest.mark.parametrize("variant", SHIFTED)
+@pytest.mark.parametrize("light", [1e-30, 1e-16, 1e-12, 1e-8])
+def test_documents_tie_whose_sums_a_shift_absorbs(variant: str, light: float) -> None:
+    count = 300 if INTERPRETED else 4000
+    texts = [["b", *"c" * (number % 7)] for number in range(count)] + [["a"]]
+    index, _ = build(texts, variant=variant)
+    for query in ({"a": 1.0, "b": light}, {"a": 1e30, "b": light * 1e30}):
+        scores = index.scores(query)
+        for k in (1, 5, 100):
+            expected = np.lexsort((np.arange(len(texts)), -scores))[:k]
+            batch = index.search_batch([query], k)
+            assert batch.rows[0].tolist() == expected.tolist()
+            assert batch.scores[0].tolist() == scores[expected].tolist()
