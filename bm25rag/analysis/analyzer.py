@@ -70,8 +70,8 @@ class Analyzer:
         ``"auto"``: words as people write them. Words of one character stay, and so do
         "C++", "C#", "3.5" and "U.S."; contractions leave no stray letters; combining marks
         are part of words. Otherwise a regular expression for ``re.findall``, such as
-        ``PAPER`` (``(?u)\b\w\w+\b``). With one, ``query_stopwords``, ``fold_accents``,
-        ``cjk_characters`` and ``southeast_asian`` are off unless you set them.
+        ``PAPER`` (``(?u)\b\w\w+\b``); what is empty is no word. With one, ``query_stopwords``,
+        ``fold_accents``, ``cjk_characters`` and ``southeast_asian`` are off unless you set them.
         ``re`` has no time limit: beware of patterns that backtrack without end, also in
         indexes that you did not make.
     normalize

@@ -89,7 +89,8 @@ class WordSplitter:
             self._find_in_ascii = scripts.find_ascii_words
             self._find_in_unicode = scripts.find_words
         else:
-            self._find_in_ascii = self._find_in_unicode = re.compile(token_pattern).findall
+            found = partial(_find, re.compile(token_pattern))
+            self._find_in_ascii = self._find_in_unicode = found
         self._form = form
         self._turkish = profile is not None and profile.name == "turkish"
         self._bigrams = bigrams
@@ -381,3 +382,8 @@ def _with_tokens(
         all_tokens += tokens[start:end]
         word, start = index + 1, end
     return all_tokens + words[word:]
+
+
+def _find(pattern: re.Pattern[str], text: str) -> list[str]:
+    """Return the words that a pattern finds in a text; what is empty is none."""
+    return [*filter(None, pattern.findall(text))]

@@ -131,3 +131,16 @@ def test_the_words_that_a_build_leaves_are_bounded(monkeypatch: pytest.MonkeyPat
     known = index.analyzer._wanted_terms._known
     assert len(known) == 100
     assert known.get("z" * 101) is None
+
+
+@pytest.mark.parametrize("language", ["english", None])
+@pytest.mark.parametrize("pattern", [r"\w*", r"\b", "", r"(\d*)[a-z]"])
+def test_what_a_pattern_finds_that_is_empty_is_no_word(pattern: str, language: str | None) -> None:
+    text = "red boats 5x"
+    analyzer = Analyzer(language, token_pattern=pattern)
+    index = BM25Index.from_texts([text, ""], analyzer=analyzer)
+    terms = Analyzer(language, token_pattern=pattern).query_terms(text)
+    assert "" not in terms
+    assert sorted(terms) == index.vocabulary()
+    assert index.analyzer.query_terms(text) == index.analyzer.terms(text) == terms
+    assert [*index.analyzer.query_terms_of_each([text] * 3)] == [terms] * 3
