@@ -17,11 +17,7 @@ from bm25rag.kernels.boundary import (
 from bm25rag.kernels.memory import view
 
 if not cython.compiled:
-    from bm25rag.kernels.known_words import (
-        KnownWords,
-        remember,
-        terms_at,
-    )
+    from bm25rag.kernels.known_words import KnownWords, remember, terms_at
 
 _LONGEST = cython.declare(cython.Py_ssize_t, LONGEST_WORD)
 _LONGEST_JOINED = cython.declare(cython.Py_ssize_t, LONGEST_JOINED)

@@ -66,7 +66,7 @@ PAIRS, SINGLES, CLUSTERS, AS_WRITTEN = 1, 2, 4, 8
 
 
 class KnownWords(Protocol):
-    """Remembers the terms of words, as a ``dict`` does."""
+    """Remembers the terms of words: the first or the last ones that it is given, or none."""
 
     def __len__(self) -> int: ...
 

@@ -20,7 +20,7 @@ _B = cython.declare(cython.ulonglong, 0xC2B2AE3D27D4EB4F)
 @cython.final
 @cython.cclass
 class KnownWords:
-    """Remembers the terms of words, as a ``dict`` does; threads may share it.
+    """Remembers the terms of words, the first that it is given; threads may share it.
 
     The words are in ``pool``, one after another, and ``ends`` are where each begins and the last
     one ends. ``slots``, at most half of which are in use, have a word's hash above and its number,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bm25rag import BM25Index, Document, Explanation, Hit
+from bm25rag import BatchResult, BM25Index, Document, Explanation, Hit
 from bm25rag.adapters import columns
 from bm25rag.filters import And, Filter, IdSet, Not, Or, parse_filter
 from bm25rag.scoring.variants import Parameters
@@ -44,6 +44,9 @@ def test_the_result_of_a_batch_says_what_to_pickle_in_its_place() -> None:
         with pytest.raises(TypeError, match=r"hits\(\) read the index .* rows, scores and counts"):
             way(result)
     assert copy.copy(result).ids() == result.ids()
+    own = object.__new__(type("Own", (BatchResult,), {}))
+    vars(own).update(vars(result))
+    assert type(copy.copy(own)) is type(own)
     assert pickle.loads(pickle.dumps(result.hits())) == result.hits()
 
 
