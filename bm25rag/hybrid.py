@@ -1,6 +1,7 @@
 """One question to BM25 and to another retriever of the same documents, fused.
 
 It asks nobody itself, so one class serves synchronous and asynchronous callers of any framework.
+How two rankings become one is in ``fusion``; of one index alone, ``search.hybrid_and_fused``.
 """
 
 from __future__ import annotations

@@ -168,7 +168,8 @@ def borrow(analyzer: Analyzer) -> WordScanner | None:
     if analyzer.tokenizer is not None:
         return None
     try:
-        return cast("WordScanner", analyzer.word_scanners.pop())
+        kept: WordScanner = analyzer.word_scanners.pop()
+        return kept
     except IndexError:
         scanner = WordScanner(analyzer)
         return scanner if scanner.is_quick else None

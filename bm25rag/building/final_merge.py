@@ -18,27 +18,9 @@ from bm25rag.storage.state import State
 
 
 def write_merged(folder: str, held: FolderLock, state: State, plan: Plan, building: str) -> None:
-    """Merge the segments of a state into one, and commit it to a folder without an index.
+    """Merge the segments of a state, which are of files, into one; commit it to an empty folder.
 
-    Parameters
-    ----------
-    folder
-        The folder.
-    held
-        Its lock, which is held.
-    state
-        The state; its segments are of files.
-    plan
-        How much memory and how many threads to use, and whether to show a progress bar.
-    building
-        The folder of the parts, which takes what waits to be written.
-
-    Raises
-    ------
-    CorruptIndexError
-        If a file is damaged.
-    OSError
-        If the disk is full.
+    ``building``, the folder of the parts, takes what waits to be written.
     """
     writer = FolderWriter(folder, held)
     clean(folder, Manifest(0, {}, (), ()))  # what an interrupted merge has left

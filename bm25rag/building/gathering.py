@@ -62,30 +62,8 @@ def gather(
 ) -> State:
     """Gather all documents, or those that are missing since a build was interrupted.
 
-    Parameters
-    ----------
-    documents
-        The documents, all of them, in the same order as before.
-    folder
-        The folder of the index.
-    plan
-        How to build it.
-    shards
-        How many shards there will be; ``None`` for a plain index.
-
-    Returns
-    -------
-    state
-        That of the whole index, in parts, with the ``extra`` of the plan.
-
-    Raises
-    ------
-    ValueError
-        If a build with other documents or settings was interrupted there.
-    TypeError, DuplicateIdError, MetadataError
-        As ``BM25Index.add``.
-    OSError
-        If the disk is full.
+    They are given all, in the same order as before; ``ValueError`` if they, or settings, are
+    others. The state is that of the whole index, in parts, with the ``extra`` of the plan.
     """
     names = plan.empty.parameters.names
     source = read_source(documents, plan.store_text, plan.progress, names)

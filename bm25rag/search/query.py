@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from threading import TIMEOUT_MAX
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 from bm25rag.common.checks import LARGEST_WEIGHT, are_strings, check_real, check_sequence
 from bm25rag.common.record import Record
@@ -242,7 +242,7 @@ def _check_also(given: object) -> dict[str | tuple[str, ...], float]:
     for key, value in pairs:
         question, weight = (key, value) if weighted else (value, 1.0)
         name = "a text of also" if weighted else f"also[{key}]"
-        checked = cast("str | tuple[str, ...]", _check_part(name, question))
+        checked = _check_part(name, question)
         added = check_real(f"also[{checked!r:.100}]", weight, -LARGEST_WEIGHT, LARGEST_WEIGHT)
         also[checked] = also.get(checked, 0.0) + added
     return also
@@ -263,12 +263,11 @@ def _check_parts(name: str, given: Iterable[Part | Mapping[str, Any]]) -> tuple[
         for field, own in part.items():
             if not isinstance(field, str):
                 raise TypeError(f"{at} must map names of fields, which are str, got {field!r}")
-            checked = cast("str | Sequence[str]", _check_part(f"{at}[{field!r}]", own))
-            parts.append(InField(field, checked))
+            parts.append(InField(field, _check_part(f"{at}[{field!r}]", own)))
     return tuple(parts)
 
 
-def _check_part(name: str, part: object) -> Part:
+def _check_part(name: str, part: object) -> str | tuple[str, ...]:
     if isinstance(part, (list, tuple)) and are_strings(part):
         part = tuple(part)
     elif not isinstance(part, str):
@@ -278,4 +277,4 @@ def _check_part(name: str, part: object) -> Part:
         )
     if not (part.strip() if isinstance(part, str) else part):
         raise ValueError(f"{name} must not be empty: leave it out to ask for nothing")
-    return cast("Part", part)
+    return part

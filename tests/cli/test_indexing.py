@@ -303,13 +303,6 @@ def test_a_folder_without_an_index_is_named(words: list[str]) -> None:
     fails(3, "gone", "compact", "gone")
 
 
-def test_an_index_made_with_a_callable_says_that_it_needs_python() -> None:
-    index = BM25Index(Analyzer(tokenizer=str.split))
-    index.add(["red boat"])
-    index.save("called")
-    fails(3, "from Python", "search", "called", "red")
-
-
 @pytest.mark.filterwarnings("always")
 def test_a_warning_is_one_line_on_the_standard_error(
     saved: Path, monkeypatch: pytest.MonkeyPatch
