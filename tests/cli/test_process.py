@@ -34,7 +34,7 @@ def test_the_module_is_the_command(saved: Path, start: Callable[..., Any]) -> No
 
 
 def test_a_reader_that_goes_away_is_no_complaint(saved: Path, start: Callable[..., Any]) -> None:
-    queries = "".join(f"{n}\tred sea bird\n" for n in range(20_000))
+    queries = "".join(f"{n}\tred sea bird\n" for n in range(4_000))
     Path("queries.tsv").write_text(queries, encoding="utf-8")
     for format_ in ("trec", "table", "json"):
         process = start("search", saved, "--queries", "queries.tsv", "--format", format_)

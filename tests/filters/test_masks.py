@@ -82,20 +82,17 @@ def test_filters_share_what_is_remembered_only_if_they_are_equal(
     assert work.take() == (0, 0)
 
 
-def test_an_added_document_alone_is_evaluated(index: BM25Index, work: Work) -> None:
-    index.count(BOATS)
-    work.take()
-    index.add(["red"], metadata=[BOATS])
-    assert index.count(BOATS) == 51
-    assert work.take() == (1, 0)
-
-
-def test_after_a_deletion_nothing_is_evaluated(index: BM25Index, work: Work) -> None:
+def test_an_added_document_alone_is_evaluated_and_nothing_after_a_deletion(
+    index: BM25Index, work: Work
+) -> None:
     index.count(BOATS)
     work.take()
     index.delete(["1", "2"])
     assert index.count(BOATS) == 49
     assert work.take() == (0, 0)
+    index.add(["red"], metadata=[BOATS])
+    assert index.count(BOATS) == 50
+    assert work.take() == (1, 0)
 
 
 def test_documents_whose_metadata_change_are_evaluated_again_and_few_others(
