@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import cython
 
+from bm25rag.kernels.scratch import TABLES
+
 if not cython.compiled:
     from math import nextafter
 
@@ -34,6 +36,11 @@ _COUNTED = cython.declare(cython.Py_ssize_t, 2048)
 _ABSORBED = cython.declare(cython.double, 1e-14)
 # Postings of the next term that are fetched; the processor finds the others.
 _FETCHED = cython.declare(cython.Py_ssize_t, 128)
+# A term has a table of units if it has so many postings for each code, and few come before it.
+_TABLED = cython.declare(cython.Py_ssize_t, 4)
+_TABLES = cython.declare(cython.Py_ssize_t, TABLES)
+# Documents of a block for each posting walked from which on only those with postings are drained.
+_SCARCE = cython.declare(cython.Py_ssize_t, 16)
 _MOST_UNITS = cython.declare(cython.double, 32767.0)
 _INFINITY = cython.declare(cython.double, float("inf"))
 
@@ -69,6 +76,29 @@ def _add_units(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
+def _add_tabled(
+    documents: cython.const[cython.ushort][::1],
+    codes: cython.const[Codes][::1],
+    units_of: cython.short[::1],
+    table: cython.Py_ssize_t,
+    posting: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    units: cython.short[::1],
+) -> cython.void:
+    """Do as ``_add_units``, where a table in ``units_of`` has what each code is in units."""
+    i: cython.Py_ssize_t
+    while posting + 4 <= stop:
+        for i in range(posting, posting + 4):
+            units[documents[i]] += units_of[table + codes[i]]
+        posting += 4
+    while posting < stop:
+        units[documents[posting]] += units_of[table + codes[posting]]
+        posting += 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
 def _fetch(
     documents: cython.const[cython.ushort][::1],
     codes: cython.const[Codes][::1],
@@ -84,6 +114,87 @@ def _fetch(
 
 
 # --- a block, and its windows ----------------------------------------------------------------
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _multiplier(query: Query, term: cython.Py_ssize_t, scale: cython.double) -> cython.ulonglong:
+    """Return what makes units of a term's levels, times 2^32."""
+    return cython.cast(cython.ulonglong, query.idf[term] * query.counts[term] * scale)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _has_table(segment: Segment, query: Query, term: cython.Py_ssize_t) -> cython.bint:
+    """Whether a term has so many postings that a table of units takes less time."""
+    postings: cython.Py_ssize_t = query.starts[term, segment.blocks] - query.starts[term, 0]
+    return term < _TABLES and postings >= _TABLED * segment.levels.shape[0]
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _fill_tables(
+    segment: Segment, query: Query, scratch: Scratch, scale: cython.double
+) -> cython.void:
+    """Compute what each code is in units, for the terms that have a table."""
+    codes: cython.Py_ssize_t = segment.levels.shape[0]
+    multiplier: cython.ulonglong
+    term: cython.Py_ssize_t
+    code: cython.Py_ssize_t
+    for term in range(min(query.length, _TABLES)):
+        if _has_table(segment, query, term):
+            multiplier = _multiplier(query, term, scale)
+            for code in range(codes):
+                scratch.units_of[term * codes + code] = cython.cast(
+                    cython.short, (segment.levels[code] * multiplier) >> 32
+                )
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _postings_in_block(
+    query: Query, walked: cython.Py_ssize_t, block: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """Return how many postings the first terms have in a block."""
+    postings: cython.Py_ssize_t = 0
+    term: cython.Py_ssize_t
+    for term in range(walked):
+        postings += query.starts[term, block + 1] - query.starts[term, block]
+    return postings
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _drain_walked(
+    segment: Segment,
+    query: Query,
+    scratch: Scratch,
+    walked: cython.Py_ssize_t,
+    least: cython.double,
+    unit: cython.double,
+) -> cython.Py_ssize_t:
+    """Do as ``drain`` for the rest of a block, but look only where the first terms are."""
+    limit: cython.short = cython.cast(cython.short, min(least, _MOST_UNITS))
+    waiting: cython.Py_ssize_t = 0
+    term: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    sum_: cython.short
+    for term in range(walked):
+        for i in range(query.starts[term, scratch.block], query.starts[term, scratch.block + 1]):
+            place = segment.documents[i]
+            sum_ = scratch.units[place]
+            scratch.units[place] = 0
+            if sum_ > limit:
+                scratch.waiting[waiting] = place - scratch.base
+                scratch.waiting_sums[waiting] = sum_ * unit
+                waiting += 1
+    return waiting
 
 
 @cython.cfunc
@@ -117,11 +228,16 @@ def _walk(
                 segment.documents, codes,
                 query.starts[term + 1, block], query.starts[term + 1, block + 1],
             )  # fmt: skip
-        _add_units(
-            segment.documents, codes, segment.levels,
-            cython.cast(cython.ulonglong, query.idf[term] * query.counts[term] * scale),
-            query.starts[term, block], query.starts[term, block + 1], scratch.units,
-        )  # fmt: skip
+        if _has_table(segment, query, term):
+            _add_tabled(
+                segment.documents, codes, scratch.units_of, term * segment.levels.shape[0],
+                query.starts[term, block], query.starts[term, block + 1], scratch.units,
+            )  # fmt: skip
+        else:
+            _add_units(
+                segment.documents, codes, segment.levels, _multiplier(query, term, scale),
+                query.starts[term, block], query.starts[term, block + 1], scratch.units,
+            )  # fmt: skip
     return rarely
 
 
@@ -185,8 +301,11 @@ def rank_coarsely(
     without: cython.double
     rarely: cython.bint
     masked: cython.bint
+    scarce: cython.bint
+    postings: cython.Py_ssize_t
     if query.shift * _ABSORBED > unit:
         return False
+    _fill_tables(segment, ordered, scratch, scale)
     # The last block may be a small one; what the best of it exceed is known in the others.
     for block in range(segment.blocks - 1, -1, -1):
         enter_block(segment, ordered, scratch, block)
@@ -200,21 +319,32 @@ def rank_coarsely(
             rarely = _walk(segment, segment.narrow, ordered, scratch, walked, scale, without)
         else:
             rarely = _walk(segment, segment.wide, ordered, scratch, walked, scale, without)
+        postings = _postings_in_block(ordered, walked, block)
         while scratch.base < scratch.in_block:
             scratch.end = min(scratch.base + scratch.width, scratch.in_block)
+            scarce = (
+                scratch.cut > 0
+                and postings * _SCARCE <= scratch.in_block
+                and postings <= scratch.width
+            )
+            if scarce:
+                scratch.end = scratch.in_block
             # If most documents may be returned, and the floor has risen, the few that are drained
             # are looked at instead.
-            masked = plan.allowed.shape[0] > 0 and not (plan.most and scratch.cut > 0)
+            masked = plan.allowed.shape[0] > 0 and not (scarce or (plan.most and scratch.cut > 0))
             if masked:
                 mask(scratch.units, scratch.base, scratch.end, plan.allowed, scratch.first)
             least = _least(plan, query, scratch, unit, slack)
             in_units = (least - ordered.rest[walked]) / unit
             if in_units < 0.0:  # a document may be among the best that has no units
                 return _give_up(scratch)
-            waiting = drain(
-                scratch.units, scratch.base, scratch.end, in_units, unit,
-                scratch.maxima, 0, scratch.waiting, scratch.waiting_sums,
-            )  # fmt: skip
+            if scarce:
+                waiting = _drain_walked(segment, ordered, scratch, walked, in_units, unit)
+            else:
+                waiting = drain(
+                    scratch.units, scratch.base, scratch.end, in_units, unit,
+                    scratch.maxima, 0, scratch.waiting, scratch.waiting_sums,
+                )  # fmt: skip
             if plan.allowed.shape[0] and not masked:
                 waiting = keep_allowed(plan, scratch, waiting)
             waiting = look_up(segment, ordered, scratch, walked, least, waiting)

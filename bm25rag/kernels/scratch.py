@@ -31,6 +31,8 @@ _BINS = cython.declare(cython.Py_ssize_t, 512)
 _USUAL = 64
 _KEPT = 4
 _MUCH = 1 << 14
+# So many terms of a query have a table of what each code is in units.
+TABLES = 16
 # Whether a term that nobody has asked for has a row of bounds is not known yet.
 _UNKNOWN = -2
 _NO_MASK = empty(0, np.uint8)
@@ -102,6 +104,8 @@ class Scratch:
     walks the window from ``base`` to ``end`` there; ``cursors`` say how far each term has been
     walked, ``begins`` where it was at the window's first document. ``waiting`` are the places of
     documents that may be among the best.
+
+    ``units_of`` has, for some terms, what each code is in units, one table after another.
 
     ``numbers`` and ``scores`` are the ``collected`` documents. What does not exceed ``floor`` is
     none of the best; it only rises. ``tallies`` count the sums of collected documents by size,
@@ -292,6 +296,7 @@ def _allot_sums(segment: Segment, scratch: Scratch) -> cython.void:
     shared = np.zeros(max(scratch.width, cells))
     scratch.sums = view(shared)
     scratch.units = view(shared.view(np.int16)[:cells])
+    scratch.units_of = empty(TABLES * segment.levels.shape[0], np.int16)
     scratch.bits = zeros(max(scratch.width, cells) // 64, np.uint64)
 
 
