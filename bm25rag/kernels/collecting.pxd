@@ -4,6 +4,9 @@ from bm25rag.kernels.scratch cimport Query, Scratch, Segment, part
 from bm25rag.kernels.selecting cimport largest, sort
 
 cdef extern from * nogil:
+    void prefetch "__builtin_prefetch" (const void *address)
+
+cdef extern from * nogil:
     """
     /* A size or 0, without a branch. */
     static inline Py_ssize_t bm25rag_size_if(int taken, Py_ssize_t size) {
@@ -32,3 +35,7 @@ cdef void collect_signed(Scratch scratch, Py_ssize_t waiting, double shift) noex
 cdef bint has_room(Scratch scratch, double slack) noexcept nogil
 cdef void sift(Scratch scratch, double least) noexcept nogil
 cdef void keep_best(Scratch scratch, Py_ssize_t k) noexcept nogil
+
+# Here, because Cython checks what is given to a function of the module alone for None, which raises.
+cdef Py_ssize_t _find_near(const unsigned short[::1] documents, Py_ssize_t start, Py_ssize_t stop,
+                           Py_ssize_t wanted, Py_ssize_t guess) noexcept nogil

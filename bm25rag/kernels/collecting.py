@@ -23,6 +23,10 @@ Codes = cython.fused_type(cython.ushort, cython.uint)
 
 # How many times the largest sum of the first window the histogram reaches up to.
 _RANGE = cython.declare(cython.double, 3.0)
+# So few documents are looked for one after another, from where each should be.
+_FEW = cython.declare(cython.Py_ssize_t, 8)
+# Postings that are skipped first from there: they are as near as that in most blocks.
+_NEAR = cython.declare(cython.Py_ssize_t, 32)
 # A sum times a scale may be rounded up into a bin, by less than this.
 _BELOW = cython.declare(cython.double, 1.0 - 1e-12)
 _INFINITY = cython.declare(cython.double, float("inf"))
@@ -156,6 +160,56 @@ def find(
         i += 8
 
 
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _guess(
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    place: cython.Py_ssize_t,
+    in_block: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Return where a document's posting would be if a term's postings were spread evenly."""
+    return start + (stop - start) * place // in_block
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _find_near(
+    documents: cython.const[cython.ushort][::1],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    wanted: cython.Py_ssize_t,
+    guess: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Do as ``find`` for one document, by galloping from a guess: it reads few lines of memory."""
+    low: cython.Py_ssize_t = guess
+    high: cython.Py_ssize_t = guess
+    step: cython.Py_ssize_t = _NEAR
+    middle: cython.Py_ssize_t
+    if documents[guess] <= wanted:
+        high = min(guess + step, stop)
+        while high < stop and documents[high] <= wanted:
+            low = high
+            step <<= 1
+            high = min(high + step, stop)
+    else:
+        low = max(guess - step, start)
+        while low > start and documents[low] > wanted:
+            high = low
+            step <<= 1
+            low = max(low - step, start)
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if documents[middle] <= wanted:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
 # --- documents that wait, and those that are collected ---------------------------------------
 
 
@@ -175,6 +229,12 @@ def look_up(
     Those that can not exceed ``least`` any more are dropped. Return how many still wait.
     """
     term: cython.Py_ssize_t
+    if cython.compiled and waiting <= _FEW:
+        for term in range(walked, query.length):
+            if segment.is_narrow:
+                _fetch(segment, segment.narrow, query, scratch, term, waiting)
+            else:
+                _fetch(segment, segment.wide, query, scratch, term, waiting)
     for term in range(walked, query.length):
         if waiting == 0:
             return 0
@@ -187,6 +247,29 @@ def look_up(
                 segment, segment.wide, query, scratch, term, least - query.rest[term + 1], waiting
             )
     return waiting
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _fetch(
+    segment: Segment,
+    codes: cython.const[Codes][::1],
+    query: Query,
+    scratch: Scratch,
+    term: cython.Py_ssize_t,
+    waiting: cython.Py_ssize_t,
+) -> cython.void:
+    """Have what is likely to be read of a term fetched, while others are looked up."""
+    start: cython.Py_ssize_t = query.starts[term, scratch.block]
+    stop: cython.Py_ssize_t = query.starts[term, scratch.block + 1]
+    guess: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    if start < stop:
+        for i in range(waiting):
+            guess = _guess(start, stop, scratch.base + scratch.waiting[i], scratch.in_block)
+            prefetch(cython.address(segment.documents[guess]))  # noqa: F821 - of the .pxd
+            prefetch(cython.address(codes[guess]))  # noqa: F821
 
 
 @cython.cfunc
@@ -205,6 +288,7 @@ def _look_up(
     start: cython.Py_ssize_t = query.starts[term, scratch.block]
     stop: cython.Py_ssize_t = query.starts[term, scratch.block + 1]
     kept: cython.Py_ssize_t = 0
+    wanted: cython.Py_ssize_t
     posting: cython.longlong
     added: cython.double
     matches: cython.bint
@@ -212,9 +296,17 @@ def _look_up(
     if start < stop:
         for i in range(waiting):
             scratch.spare_numbers[i] = scratch.base + scratch.waiting[i]
-        for i in range(waiting, waiting + 7):
-            scratch.spare_numbers[i] = 0
-        find(segment.documents, start, stop, scratch.spare_numbers, waiting, scratch.work)
+        if waiting <= _FEW:
+            for i in range(waiting):
+                wanted = scratch.spare_numbers[i]
+                scratch.work[i] = _find_near(
+                    segment.documents, start, stop, wanted,
+                    _guess(start, stop, wanted, scratch.in_block),
+                )  # fmt: skip
+        else:
+            for i in range(waiting, waiting + 7):
+                scratch.spare_numbers[i] = 0
+            find(segment.documents, start, stop, scratch.spare_numbers, waiting, scratch.work)
         for i in range(waiting):
             posting = scratch.work[i]
             added = part(segment.weights[codes[posting]], query.idf[term], query.counts[term])
