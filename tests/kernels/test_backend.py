@@ -181,6 +181,19 @@ def test_backends_agree_on_many_windows(monkeypatch: pytest.MonkeyPatch, doc_blo
     assert_backends_agree(monkeypatch, texts, queries)
 
 
+def test_backends_agree_where_terms_are_not_spread_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking a term up begins where its posting would be if they were."""
+    monkeypatch.setattr("bm25rag.segments.doc_blocks.DOC_BLOCK", 4096)
+    generator = np.random.default_rng(17)
+    texts = []
+    for number in range(600 if INTERPRETED else 9000):
+        words = ["first"] * (number % 4096 < 1000) + ["last"] * (number % 4096 > 3000)
+        words += ["most"] * (number % 7 > 0) + ["rare"] * (number % 191 == 3)
+        texts.append(" ".join(words + ["a", "b"][: generator.integers(0, 3)]))
+    queries = [["rare", "first", "last", "most"], ["rare", "most", "a"], ["last", "first", "b"]]
+    assert_backends_agree(monkeypatch, texts, queries)
+
+
 def test_backends_agree_on_weights_of_every_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bm25rag.segments.doc_blocks.DOC_BLOCK", 4096)
     generator = np.random.default_rng(7)
@@ -240,11 +253,19 @@ def test_terms_looked_up_as_the_floor_rises_change_no_bit(
     monkeypatch.setattr("bm25rag.search.ranking.WINDOW", 32)
     monkeypatch.setattr("bm25rag.search.ranking.COARSE", 0)
     dropped: list[bool] = []
+    drained: list[int] = []
     if INTERPRETED:  # compiled, nobody sees it, and in small blocks no look-up pays
         from bm25rag.kernels import coarse
 
         monkeypatch.setattr(coarse, "_LOOK_UP", 1)
 
+        monkeypatch.setattr(coarse, "_TABLED", 0)  # half of the terms have a table
+        monkeypatch.setattr(coarse, "_TABLES", 2)
+        monkeypatch.setattr(coarse, "_SCARCE", 1)
+        drain_walked = coarse._drain_walked
+        monkeypatch.setattr(
+            coarse, "_drain_walked", lambda *given: drained.append(1) or drain_walked(*given)
+        )
         are_few = coarse._are_few
         monkeypatch.setattr(
             coarse, "_are_few", lambda *given: dropped.append(are_few(*given)) or dropped[-1]
@@ -262,6 +283,7 @@ def test_terms_looked_up_as_the_floor_rises_change_no_bit(
         assert bits(found) == bits(reference.search(query, k, accept=accepted))
     if INTERPRETED and variant != "robertson":  # which has no coarse sums: its idf may be negative
         assert True in dropped
+        assert drained
 
 
 @pytest.mark.parametrize("limit", ["_MOST_TERMS", "_MOST_BYTES"])
