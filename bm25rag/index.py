@@ -1156,12 +1156,6 @@ def _open_again(
     return index.restricted(filter, statistics="whole" if by_whole else "part")
 
 
-# Messages about their arguments name the class, and pickles find them there.
-for _name in ("verify", "commits", "backup", "restore", "repair"):
-    _function = getattr(BM25Index, _name)
-    _function.__module__, _function.__qualname__ = __name__, f"BM25Index.{_name}"
-
-
 def _restore(kind: type[BM25Index], state: StoredState) -> BM25Index:
     return kind._from_live(LiveIndex(State.of(state), MEMORY))
 

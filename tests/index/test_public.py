@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
-import pickle
 import pydoc
 import re
 import subprocess
@@ -293,14 +292,6 @@ def test_nothing_numpy_comes_back_where_plain_python_is_promised() -> None:
 @pytest.mark.parametrize("name", list(CALLABLES))
 def test_help_shows_no_addresses(name: str) -> None:
     assert " at 0x" not in pydoc.render_doc(CALLABLES[name])
-
-
-@pytest.mark.parametrize("name", ["open", "verify", "commits", "backup", "restore", "repair"])
-def test_a_wrong_call_for_a_folder_names_the_class(name: str) -> None:
-    method = getattr(bm25rag.BM25Index, name)
-    with pytest.raises(TypeError, match=rf"^BM25Index\.{name}\(\) missing"):
-        method()
-    assert pickle.loads(pickle.dumps(method)) == method
 
 
 def test_closed_sets_of_values_are_literals_that_editors_and_type_checkers_see() -> None:
