@@ -155,6 +155,49 @@ def test_the_rates_follow_from_table_3_in_the_order_of_an_unstable_sort(
     assert stable["latency"] > 4 * rates["latency"], "a stable sort gives other rates"
 
 
+@pytest.mark.slow
+def test_of_all_orders_by_machine_or_by_system_few_give_the_rates_of_ms_marco(paper: Any) -> None:
+    """The systems, BM25's rows with 4 GB among them in any place, and the machines in any order.
+
+    A stable sort of any of them gives other rates, and so does each machine alone.
+    """
+    rows = unrounded(paper, "MS MARCO")
+    for row, one in zip(rows, paper["efficiency"]["MS MARCO"], strict=True):
+        row["kind"] = "BM25, 4 GB" if "4 GB" in one["hardware"] else row["system"]
+    by_name = {(row["machine"], row["kind"]): row for row in rows}
+    machines = list(dict.fromkeys(row["machine"] for row in rows))
+    tried, found, stable = 0, [], 0
+    for systems, turned in itertools.product(orders_of_systems(), itertools.permutations(machines)):
+        for names in (
+            [(machine, system) for machine in turned for system in systems],
+            [(machine, system) for system in systems for machine in turned],
+        ):
+            some = [by_name[name] for name in names]
+            order = quicksort_order([row["accuracy"] for row in some])
+            tried += 1
+            if are_the_papers([some[i] for i in order]):
+                found.append(turned == tuple(machines))
+            stable += are_the_papers(sorted(some, key=lambda row: row["accuracy"]))
+    assert (tried, len(found), sum(found), stable) == (241_920, 34, 4, 0)
+    for machine, systems in itertools.product(machines, orders_of_systems()):
+        some = [by_name[machine, system] for system in systems]
+        assert not are_the_papers(sorted(some, key=lambda row: row["accuracy"]))
+
+
+def orders_of_systems() -> list[list[str]]:
+    return [
+        [*order[:place], "BM25, 4 GB", *order[place:]]
+        for order in itertools.permutations(BY_KIND)
+        for place in range(7)
+    ]
+
+
+def are_the_papers(ordered: list[dict[str, Any]]) -> bool:
+    """Whether rows in this order give both rates of the paper, within .0015 of each."""
+    rates = rates_of(ordered)
+    return all(abs(rates[f"{name} in points"] - 1) < 0.0015 for name in ("latency", "cost"))
+
+
 def unrounded(paper: Any, collection: str) -> list[dict[str, Any]]:
     """Return the rows of Table 3 with what its scores say of them before rounding.
 
