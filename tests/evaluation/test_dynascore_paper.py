@@ -162,10 +162,11 @@ def test_of_all_orders_by_machine_or_by_system_few_give_the_rates_of_ms_marco(pa
     A stable sort of any of them gives other rates, and so does each machine alone.
     """
     rows = unrounded(paper, "MS MARCO")
-    for row, one in zip(rows, paper["efficiency"]["MS MARCO"], strict=True):
-        row["kind"] = "BM25, 4 GB" if "4 GB" in one["hardware"] else row["system"]
-    by_name = {(row["machine"], row["kind"]): row for row in rows}
-    machines = list(dict.fromkeys(row["machine"] for row in rows))
+    by_name = {
+        (found["machine"], "BM25, 4 GB" if "4 GB" in one["hardware"] else found["system"]): found
+        for found, one in zip(rows, paper["efficiency"]["MS MARCO"], strict=True)
+    }
+    machines = list(dict.fromkeys(machine for machine, _ in by_name))
     tried, found, stable = 0, [], 0
     for systems, turned in itertools.product(orders_of_systems(), itertools.permutations(machines)):
         for names in (
