@@ -95,14 +95,21 @@ def _ascends(strips: Strips, row: cython.Py_ssize_t) -> cython.bint:
     first: cython.Py_ssize_t = strips.offsets[row]
     last: cython.Py_ssize_t = strips.offsets[row + 1]
     strip: cython.Py_ssize_t = strips.levels[first]
+    gaps: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
     if last - first == strips.cells:
         return True
-    for i in range(first + 2, last, 2):
-        if strips.levels[i] == 0:
+    if last - first > 2:
+        if cython.compiled:
+            gaps = sum_gaps(  # noqa: F821 - of the .pxd
+                cython.address(strips.levels[first + 2]), (last - first) // 2 - 1
+            )
+        elif all(strips.levels[first + 2 : last : 2]):
+            for i in range(first + 2, last, 2):
+                gaps += strips.levels[i]
+        if gaps == 0:
             return False
-        strip += strips.levels[i]
-    return strip < strips.cells
+    return strip + gaps < strips.cells
 
 
 @cython.cfunc
