@@ -292,6 +292,23 @@ def test_pairs_that_leave_the_strips_or_stay_are_refused_before_they_are_used(
         BM25Index.verify(tmp_path / "index")
 
 
+@pytest.mark.parametrize("place", [1, 2, 3, 4, 5, 6, -2, -1])
+def test_a_single_pair_that_stays_is_refused_wherever_it_is(
+    saved: Path, tmp_path: Path, backend: str, place: int
+) -> None:
+    """Pairs are checked four at once, and the rest one by one."""
+
+    def change(row: np.ndarray) -> None:
+        row[::2][place] = 0
+
+    forged_row(saved, False, change).write(tmp_path / "index")
+    if backend == "compiled":  # NumPy does not use them
+        with pytest.raises(CorruptIndexError, match="does not ascend within the strips"):
+            answers(BM25Index.open(tmp_path / "index"))
+    with pytest.raises(CorruptIndexError, match=r"vectors\.strips\.levels does not agree"):
+        BM25Index.verify(tmp_path / "index")
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_a_forged_array_of_rows_is_refused_or_harmless(
     saved: Path, tmp_path: Path, name: str
