@@ -1,13 +1,10 @@
 from libc.math cimport nextafter
 
 from bm25rag.kernels.collecting cimport (
-    collect, enter_block, find, has_room, look_up, sift,
+    collect, enter_block, find, has_room, look_up, prefetch, sift,
 )
 from bm25rag.kernels.scratch cimport Plan, Query, Scratch, Segment, least_sum, part
 from bm25rag.kernels.selecting cimport drain, kth_lower_bound, mask
-
-cdef extern from * nogil:
-    void prefetch "__builtin_prefetch" (const void *address)
 
 cdef bint rank_coarsely(Segment segment, Plan plan, Query query, Query ordered,
                         Scratch scratch) noexcept nogil

@@ -232,9 +232,9 @@ def look_up(
     if cython.compiled and waiting <= _FEW:
         for term in range(walked, query.length):
             if segment.is_narrow:
-                _fetch(segment, segment.narrow, query, scratch, term, waiting)
+                _fetch_guesses(segment, segment.narrow, query, scratch, term, waiting)
             else:
-                _fetch(segment, segment.wide, query, scratch, term, waiting)
+                _fetch_guesses(segment, segment.wide, query, scratch, term, waiting)
     for term in range(walked, query.length):
         if waiting == 0:
             return 0
@@ -252,7 +252,7 @@ def look_up(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _fetch(
+def _fetch_guesses(
     segment: Segment,
     codes: cython.const[Codes][::1],
     query: Query,
