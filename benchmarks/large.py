@@ -2,6 +2,7 @@
 
     python -m benchmarks.large build ours 8841823
     python -m benchmarks.large serve ours 8841823
+    python -m benchmarks.large rank ours 8841823
 
 A build reads the passages from a file, one by one; a server answers questions on one core. Each
 prints its figures as JSON: seconds, milliseconds, and MiB of memory. The limit is RLIMIT_DATA:
@@ -18,6 +19,7 @@ import resource
 import shutil
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import mean
@@ -32,6 +34,7 @@ from bm25rag.evaluation.timing import limit, memory, one_by_one, percentile
 PASSAGES = 8_841_823
 _MIB, _GIB = 1 << 20, 1 << 30
 _KINDS = ("RssAnon", "RssFile", "VmHWM")
+_KS = (10, 100, 1000)
 
 
 def recipe_of(documents: int) -> Recipe:
@@ -134,26 +137,51 @@ def serve(engine: Any, recipe: Recipe, folder: Path) -> dict[str, Any]:
     }
 
 
+def rank(recipe: Recipe, folder: Path) -> dict[str, Any]:
+    """Rank our passages by terms, without ids and texts, for k = 10, 100 and 1,000.
+
+    Of three rounds, after one in which the files are read, the best.
+    """
+    from bm25rag import BM25Index
+
+    index, figures = BM25Index.open(folder), dict[str, Any]()
+    questions = [[list(terms)] for terms in read_queries(recipe.folder, "questions")]
+    gc.collect()
+    gc.freeze()
+    for k in _KS:
+        answer = partial(index.search_batch, k=k, threads=1)
+        rounds = [one_by_one(answer, questions, turn) for turn in range(4)]
+        best = min(rounds[1:], key=mean)
+        figures[f"k={k}: mean, p99, ms"] = [
+            round(1000 * figure, 3) for figure in (mean(best), percentile(best, 99))
+        ]
+    return figures
+
+
 def main() -> None:
     """Do what the command line says."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.large")
-    parser.add_argument("what", choices=("prepare", "build", "serve"))
+    parser.add_argument("what", choices=("prepare", "build", "serve", "rank"))
     parser.add_argument("engine", choices=ENGINES)
     parser.add_argument("passages", nargs="?", type=int, default=PASSAGES)
     parser.add_argument("--memory", type=float, default=2.0, help="GiB for a build")
     parser.add_argument("--limit", type=float, default=4.0, help="GiB of the process")
     given = parser.parse_args()
+    if given.what == "rank" and given.engine != "ours":
+        parser.error("rank is for ours: others are asked by serve")
     recipe = recipe_of(given.passages)
     recipe.prepare()
     if given.what == "prepare":
         return
     folder = recipe.folder / given.engine
-    limit(1 if given.what == "serve" else 64, given.limit)
+    limit(64 if given.what == "build" else 1, given.limit)
     engine = ENGINES[given.engine]()
     if given.what == "build":
         figures = build(engine, recipe, folder, round(given.memory * _GIB))
-    else:
+    elif given.what == "serve":
         figures = serve(engine, recipe, folder)
+    else:
+        figures = rank(recipe, recipe.folder / "ours")
     held = resource.getrlimit(resource.RLIMIT_DATA)[0]
     named = {"what": given.what, "engine": given.engine, "passages": given.passages}
     print(json.dumps(named | {"limit, MiB": round(held / _MIB)} | figures))
