@@ -125,11 +125,11 @@ class Encoder:
         if not len(bare):
             return tokens, counts
         texts = map(str, (read.texts[index] for index in bare.tolist()))
-        found = [self._terms.number(self._analyzer.terms(text)) for text in texts]
-        sizes = [len(one) for one in found]
+        numbers = [self._terms.number(self._analyzer.terms(text)) for text in texts]
+        sizes = [len(one) for one in numbers]
         places = np.repeat(np.cumsum(counts, dtype=np.int64)[bare], sizes)
         counts[bare] = sizes
-        return np.insert(tokens, places, np.concatenate(found)), counts
+        return np.insert(tokens, places, np.concatenate(numbers)), counts
 
     def _made_scanner(self) -> _Scanner | None:
         known = self._analyzer.tokenizer is None and self._analyzer.splitter.least > 0
@@ -173,7 +173,7 @@ def _analyze(
     analyzer: Analyzer, terms: BuildTerms, words: list[str], odd: Int64 | None
 ) -> tuple[UInt32, Int64]:
     """Return the numbers of the terms of words, and how many each has."""
-    found, stopped = list[str](), list[int]()
+    analyzed_terms, stopped = list[str](), list[int]()
     sizes = np.ones(len(words), np.int64)
     # Fewer at a time cost more, so they are only where other threads wait for the GIL.
     step = _STEMMED if others_read() else max(len(words), 1)
@@ -183,11 +183,11 @@ def _analyze(
             begin, end = np.searchsorted(odd, (first, first + step))
             own = (odd[begin:end] - first).tolist()
         analyzed, several, without = analyzer.analyze_words(words[first : first + step], odd=own)
-        stopped += [len(found) + place for place in without]
-        found += analyzed
+        stopped += [len(analyzed_terms) + place for place in without]
+        analyzed_terms += analyzed
         for number, size in several.items():
             sizes[first + number] = size
-    return terms.number_kept(found, stopped), sizes
+    return terms.number_kept(analyzed_terms, stopped), sizes
 
 
 class _Batch:

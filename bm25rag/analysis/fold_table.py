@@ -88,17 +88,17 @@ class FoldTable:
         rules, characters = self._rules, _string(points)
         entries = _entries(points, rules)
         if rules.auto:
-            found = _which(scripts.APOSTROPHES, characters)
-            entries[found] = self.entries[ord("'")] | entries[found] & np.uint64(1 << PECULIAR)
+            mask = _which(scripts.APOSTROPHES, characters)
+            entries[mask] = self.entries[ord("'")] | entries[mask] & np.uint64(1 << PECULIAR)
         if rules.cjk and scripts.WIDTH_FORMS.search(characters):
             # Full-width and half-width forms have the entries of the usual characters.
-            found = _which(scripts.WIDTH_FORMS, characters)
-            usual = [ord(scripts.fold_widths(chr(point))) for point in points[found].tolist()]
+            mask = _which(scripts.WIDTH_FORMS, characters)
+            usual = [ord(scripts.fold_widths(chr(point))) for point in points[mask].tolist()]
             # A sound mark is combined with the kana before it.
             # Links of words are looked for in ASCII alone.
             alone = [*_SOUND_MARKS, *(_LINKS if rules.auto else ())]
             whole = np.isin(usual, alone) * np.uint64(1 << PECULIAR)
-            entries[found] = _entries(np.array(usual, np.int64), rules) | whole
+            entries[mask] = _entries(np.array(usual, np.int64), rules) | whole
         return entries
 
 
@@ -193,9 +193,9 @@ def _roles(characters: str, rules: FoldRules) -> UInt64:
 
 
 def _which(pattern: re.Pattern[str], characters: str) -> Bool:
-    found = np.zeros(len(characters), np.bool_)
-    _mark(found, True, pattern, characters)
-    return found
+    mask = np.zeros(len(characters), np.bool_)
+    _mark(mask, True, pattern, characters)
+    return mask
 
 
 def _mark(

@@ -79,8 +79,8 @@ def numbered_words(text: str, stopwords: AbstractSet[str]) -> Iterator[Joined]:
 
     "Type 2" may be written "type2", and "16 GB" "16GB".
     """
-    for found in _PAIR.finditer(text):
-        first, second = (part for part in found.groups() if part)
+    for pair in _PAIR.finditer(text):
+        first, second = (part for part in pair.groups() if part)
         if len(first) + len(second) <= LONGEST_PAIR and stopwords.isdisjoint((first, second)):
-            end = found.end() + len(second)
-            yield Joined(first + second, found.start(), end)
+            end = pair.end() + len(second)
+            yield Joined(first + second, pair.start(), end)

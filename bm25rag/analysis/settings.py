@@ -115,13 +115,13 @@ def runs_of(pattern: str) -> tuple[str, int] | None:
     ``\w+``, ``[^\s,]+``, ``[a-z][a-z]+``, ``\S{2,}`` and ``PAPER`` are such patterns. Those
     of a class with line feeds, which end words in the scanner, are not said to be.
     """
-    found = _RUNS.fullmatch(pattern)
-    if found is None:
+    match = _RUNS.fullmatch(pattern)
+    if match is None:
         return None
-    one = f"(?{found['flag'] or 'u'}:{found['one']})"
+    one = f"(?{match['flag'] or 'u'}:{match['one']})"
     if re.match(one, "\n"):
         return None
-    return one, 2 if found["second"] else int(found["least"] or 1)
+    return one, 2 if match["second"] else int(match["least"] or 1)
 
 
 def check_tokenizer(tokenizer: object, others: tuple[object, ...]) -> None:

@@ -57,7 +57,7 @@ class _Block(NamedTuple):
     text: str
     words: list[str]
     joined: list[str]
-    found: dict[str, list[tuple[str, str]]]
+    matching: dict[str, list[tuple[str, str]]]
 
 
 class QueryMatcher(NamedTuple):
@@ -126,7 +126,7 @@ class QueryMatcher(NamedTuple):
 def densest(matches: Sequence[Match], width: int) -> Sequence[Match]:
     """Return the matches within ``width`` characters that have the most different terms."""
     best = range(0)
-    most = (0, 0)
+    best_score = (0, 0)
     last = 0  # those from number to last are near the first of them
     near: Counter[str] = Counter()
     for number, first in enumerate(matches):
@@ -134,8 +134,8 @@ def densest(matches: Sequence[Match], width: int) -> Sequence[Match]:
             near[matches[last].term] += 1
             last += 1
         score = (len(near), last - number)
-        if score > most:
-            best, most = range(number, last), score
+        if score > best_score:
+            best, best_score = range(number, last), score
         near[first.term] -= 1
         if not near[first.term]:
             del near[first.term]
@@ -156,13 +156,13 @@ def _blocks(text: str, analyzer: Analyzer, terms: AbstractSet[str]) -> Iterator[
         block = text[start:end]
         words = analyzer.find_words(block)
         joined = analyzer.joined_words(block)
-        found = _terms_of([*{*words, *joined}], analyzer, terms)
-        yield _Block(start, block, words, [word for word in joined if word in found], found)
+        matching = _terms_of([*{*words, *joined}], analyzer, terms)
+        yield _Block(start, block, words, [word for word in joined if word in matching], matching)
         start = end
 
 
 def _different(block: _Block) -> int:
-    return len({term for pairs in block.found.values() for _, term in pairs})
+    return len({term for pairs in block.matching.values() for _, term in pairs})
 
 
 def _terms_of(
@@ -176,13 +176,13 @@ def _terms_of(
         for place in stopped:
             made[place] = ""
     pairs = iter(zip(tokens, made, strict=True))
-    found = {}
+    by_word = {}
     for number, word in enumerate(words):
         own = list(islice(pairs, counts.get(number, 1)))
         matching = [(token, term) for token, term in own if term in terms]
         if matching:
-            found[word] = matching
-    return found
+            by_word[word] = matching
+    return by_word
 
 
 def _locate(block: _Block, analyzer: Analyzer) -> list[Match]:
@@ -194,7 +194,7 @@ def _locate(block: _Block, analyzer: Analyzer) -> list[Match]:
         if first < 0:  # a pattern may match nothing at all
             continue
         same = word.replace("ς", "σ")
-        for token, term in block.found.get(word, ()):
+        for token, term in block.matching.get(word, ()):
             inner = _place_of(token.replace("ς", "σ"), same)
             if inner < 0:  # the parts of identifiers are in lower case
                 inner = _place_of(token, same.lower()) if len(same.lower()) == len(same) else -1
@@ -205,7 +205,7 @@ def _locate(block: _Block, analyzer: Analyzer) -> list[Match]:
     if not block.joined:
         return matches
     for word, first, last in analyzer.splitter.find_joined(folded):
-        for _, term in block.found.get(word, ()):
+        for _, term in block.matching.get(word, ()):
             start, end = block.start + spans[first][0], block.start + spans[last - 1][1]
             matches.append(Match(start, end, term, first, last, folded[first:last]))
     return sorted(matches, key=lambda match: (match.begin, -match.stop))

@@ -89,8 +89,8 @@ class WordSplitter:
             self._find_in_ascii = scripts.find_ascii_words
             self._find_in_unicode = scripts.find_words
         else:
-            found = partial(_find, re.compile(token_pattern))
-            self._find_in_ascii = self._find_in_unicode = found
+            find = partial(_find, re.compile(token_pattern))
+            self._find_in_ascii = self._find_in_unicode = find
         self._form = form
         self._turkish = profile is not None and profile.name == "turkish"
         self._bigrams = bigrams
@@ -231,14 +231,14 @@ class WordSplitter:
     def _scan(self, text: str, question: bool) -> list[str] | None:
         """Return the words of a text, ``None`` where no compiled scanner finds them."""
         table, folded, backend = self._fold_table, False, current()
-        found = backend.find_words(table.arrays, text, self.least, question)
-        while isinstance(found, int):
-            if found == PECULIAR_TEXT:
+        answer = backend.find_words(table.arrays, text, self.least, question)
+        while isinstance(answer, int):
+            if answer == PECULIAR_TEXT:
                 text, folded = self.fold(text), True
             else:
-                table.add_pages([found])
-            found = backend.find_words(table.arrays, text, self.least, question, folded)
-        return found
+                table.add_pages([answer])
+            answer = backend.find_words(table.arrays, text, self.least, question, folded)
+        return answer
 
     def scan_questions(self, texts: Sequence[str]) -> tuple[Texts, Scanned] | None:
         """Find the words of questions together.

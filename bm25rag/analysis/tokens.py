@@ -80,18 +80,18 @@ def other_tokens(word: str, tokens: list[str]) -> list[str]:
 
 def asked_parts(token: str) -> list[str]:
     """Return the letters and the digits of a token such as "covid19" or "16gb", or nothing."""
-    found = _MIXED.fullmatch(token) if token.isascii() else None
-    return [] if found is None else [part for part in found.groups() if part]
+    match = _MIXED.fullmatch(token) if token.isascii() else None
+    return [] if match is None else [part for part in match.groups() if part]
 
 
 def _shorter_numbers(token: str) -> list[str]:
-    found = None if is_number(token) else _POINTED.match(token)
-    if found is None:
+    match = None if is_number(token) else _POINTED.match(token)
+    if match is None:
         return []
-    number = found["number"]
+    number = match["number"]
     shorter = [] if number == token else [number]
-    if len(found["name"]) > 1:
-        shorter.append(found["name"])
+    if len(match["name"]) > 1:
+        shorter.append(match["name"])
     if _POINTED_THOUSANDS.fullmatch(number) is None:
         parts = number.split(".", 4)
         shorter += [".".join(parts[:size]) for size in range(2, min(len(parts), 4))]
@@ -100,8 +100,8 @@ def _shorter_numbers(token: str) -> list[str]:
 
 def identifier_parts(token: str) -> list[str]:
     """Return the parts of an identifier or a version number; nothing if it has only one."""
-    found = [part for part in _SEPARATORS.split(_CAMEL.sub("_", token)) if part]
-    return found if len(found) > 1 else []
+    parts = [part for part in _SEPARATORS.split(_CAMEL.sub("_", token)) if part]
+    return parts if len(parts) > 1 else []
 
 
 def _around_apostrophes(word: str, apostrophe: Apostrophe) -> list[str]:

@@ -53,10 +53,10 @@ class WholeWords(NamedTuple):
     longer: Sequence[tuple[int, int, str]] = ()
 
     @classmethod
-    def of(cls, found: Written) -> WholeWords:
+    def of(cls, as_written: Written) -> WholeWords:
         """Return the words of a text, the terms of each joined."""
-        words = ["\0".join(term for term, _ in word) for word in found.words]
-        return cls(words, [(begin, end, term) for begin, end, (term, _) in found.longer])
+        words = ["\0".join(term for term, _ in word) for word in as_written.words]
+        return cls(words, [(begin, end, term) for begin, end, (term, _) in as_written.longer])
 
 
 def written(analyzer: Analyzer, text: str, question: bool = False) -> Written:
@@ -145,8 +145,8 @@ def _terms_of(analyzer: Analyzer, words: list[str]) -> list[tuple[Term, ...]]:
     if analyzer.tokenizer is not None:
         return [(Term(word, False),) for word in words]
     known: dict[str, tuple[Term, ...]] = analyzer.written_words
-    found = {word: known.get(word) for word in words}
-    new = [word for word, terms in found.items() if terms is None]
+    by_word = {word: known.get(word) for word in words}
+    new = [word for word, terms in by_word.items() if terms is None]
     if new:
         tokens, counts = analyzer.splitter.split_words(new)
         stopped = map(analyzer.stopwords.__contains__, tokens)
@@ -155,5 +155,5 @@ def _terms_of(analyzer: Analyzer, words: list[str]) -> list[tuple[Term, ...]]:
         if len(known) > _MOST_WORDS:
             known.clear()
         known.update((word, own[word]) for word in new if len(word) <= LONGEST_WORD)
-        found |= own
-    return [found[word] or () for word in words]
+        by_word |= own
+    return [by_word[word] or () for word in words]
