@@ -151,10 +151,10 @@ def heading(named: dict[str, Any], *more: str) -> str:
     return f"{named['id']} ({', '.join(notes)})" if notes else str(named["id"])
 
 
-def without_context(index: BM25Index, found: Sequence[Document | Hit]) -> None:
+def without_context(index: BM25Index, documents: Sequence[Document | Hit]) -> None:
     """Take from the metadata what the index searches and never shows."""
     if CONTEXT in (index.fields or ()):
-        for one in found:
+        for one in documents:
             one.metadata.pop(CONTEXT, None)
 
 

@@ -17,9 +17,9 @@ of a list, or case-sensitive substring), $icontains, $startswith, $exists (true 
 dot leads into nested fields; "$id" is the document's id. 1 and "1" differ."""
 
 
-def integer(description: str, default: int, least: int, most: int) -> dict[str, Any]:
+def integer(description: str, default: int, minimum: int, maximum: int) -> dict[str, Any]:
     """Return the schema of a number."""
-    limits = {"default": default, "minimum": least, "maximum": most}
+    limits = {"default": default, "minimum": minimum, "maximum": maximum}
     return {"type": "integer", "description": description, **limits}
 
 

@@ -68,11 +68,11 @@ def find_files(
 
     What can be read has no ``problem``::
 
-        for found in find_files(Path("docs")):
-            if found.problem is None and found.kind == "passages":
-                text = file_text(found.path)  # bm25rag.readers.file_text
-            elif found.expected:
-                print(f"{found.name}: {found.problem}")
+        for file in find_files(Path("docs")):
+            if file.problem is None and file.kind == "passages":
+                text = file_text(file.path)  # bm25rag.readers.file_text
+            elif file.expected:
+                print(f"{file.name}: {file.problem}")
 
     ``without`` is a folder inside it to leave out: the index itself. Found are every file, and what
     is left out: hidden entries, ``node_modules``, ``__pycache__``, virtual environments, what
@@ -105,11 +105,11 @@ class _Walk:
         while left:
             where, below, ignored = left.pop()
             inner = []
-            for found, is_folder, inside in self._entries(where, below, ignored):
-                if is_folder and found.problem is None:
-                    inner.append((found.path, f"{found.name}/", inside))
+            for entry, is_folder, inside in self._entries(where, below, ignored):
+                if is_folder and entry.problem is None:
+                    inner.append((entry.path, f"{entry.name}/", inside))
                 else:
-                    yield found
+                    yield entry
             left += reversed(inner)
 
     def _entries(
@@ -132,13 +132,13 @@ class _Walk:
             ignored = ignored.entering(where, below)
         folders = []
         for entry in entries:
-            found, is_folder = self._look_at(entry, below + entry.name, ignored)
+            item, is_folder = self._look_at(entry, below + entry.name, ignored)
             if is_folder:
-                folders.append(found)
+                folders.append(item)
             else:
-                yield found, False, ignored
-        for found in folders:
-            yield found, True, ignored
+                yield item, False, ignored
+        for folder in folders:
+            yield folder, True, ignored
 
     def _look_at(self, entry: os.DirEntry[str], name: str, ignored: Ignored) -> tuple[Found, bool]:
         """Return what an entry is, and whether it is a folder."""

@@ -102,8 +102,8 @@ def _declared(raw: bytes) -> str | None:
 
 
 def _blocks(page: str) -> Iterator[Block]:
-    for paragraph, found in groupby(_texts(page), lambda found: found[0]):
-        text = "".join([text for _, text in found])
+    for paragraph, pieces in groupby(_texts(page), lambda piece: piece[0]):
+        text = "".join([text for _, text in pieces])
         level = 1 if paragraph.name == "title" else _HEADINGS.get(paragraph.name, 0)
         text = text.strip("\n") if paragraph.name == "pre" else " ".join(text.split())
         if text.strip():

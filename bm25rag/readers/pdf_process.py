@@ -49,5 +49,5 @@ def _read(raw: bytes) -> list[str] | str:
 if __name__ == "__main__":
     _limit()
     logging.disable()  # pypdf tells of every repair
-    found: list[str] | str = _read(sys.stdin.buffer.read())
-    sys.stdout.write(json.dumps(found))
+    pages_or_problem: list[str] | str = _read(sys.stdin.buffer.read())
+    sys.stdout.write(json.dumps(pages_or_problem))

@@ -29,9 +29,9 @@ class Source(NamedTuple):
         wanted = selection._replace(pattern=self.pattern)
         if self.pattern is not None and "/." in self.pattern:
             wanted = wanted._replace(hidden=True)
-        for found in find_files(self.path, without, wanted):
-            if found.problem != "not included" or self.pattern is None:
-                yield found._replace(name=self.prefix + found.name)
+        for file in find_files(self.path, without, wanted):
+            if file.problem != "not included" or self.pattern is None:
+                yield file._replace(name=self.prefix + file.name)
 
 
 def find_sources(
@@ -63,8 +63,8 @@ def _split(source: Path, selection: Selection) -> tuple[Path, str | None]:
     fixed = next(at for at, part in enumerate(source.parts) if glob.has_magic(part))
     pattern = "/" + "/".join(source.parts[fixed:])
     folder = Path(*source.parts[:fixed])
-    found = Source(folder, "", pattern).files(None, selection) if folder.is_dir() else iter(())
-    if not any(one.problem is None or one.expected for one in found):
+    files = Source(folder, "", pattern).files(None, selection) if folder.is_dir() else iter(())
+    if not any(one.problem is None or one.expected for one in files):
         raise FileNotFoundError(errno.ENOENT, "no file matches", str(source))
     return folder, pattern
 

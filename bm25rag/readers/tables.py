@@ -95,7 +95,7 @@ class _Lookback:
     """
 
     def __init__(self, lines: Iterator[str | ValueError], path: Path) -> None:
-        self._lines, self._path, self._most = lines, path, size_limit()
+        self._lines, self._path, self._limit = lines, path, size_limit()
         self._again: list[str | ValueError] = []  # the next one last
         self._row: list[str | ValueError] = []
         self._read, self._held, self._reread = 0, 0, 0
@@ -109,7 +109,7 @@ class _Lookback:
         self._read += 1
         text = line if isinstance(line, str) else "\n"
         self._held += len(text)
-        if self._held > self._most:
+        if self._held > self._limit:
             raise too_large(self._path, self._first, "row")
         if self._held <= _MOST_HELD:
             self._row.append(line)
