@@ -45,8 +45,8 @@ def align_documents(
     added: list[str] = []
     deleted: list[str] = []
     for few in _batches(ids):
-        found = index.get(few)
-        wanted = dict(zip([one.id for one in found], to_documents(found), strict=True))
+        indexed = index.get(few)
+        wanted = dict(zip([one.id for one in indexed], to_documents(indexed), strict=True))
         try:
             answer = yield Call(store, "get_by_ids", (few,))
         except NotImplementedError:  # it has to replace, then, and ignore unknown ids
@@ -72,9 +72,9 @@ def find_all(
     text = next((one.text for one in index.get(index.ids(k=1)) if one.text), "text")
     wanted = 2 * len(index) + 100
     while True:
-        found = yield Call(store, "similarity_search", (text,), {"k": wanted})
-        if len(found) < wanted:
-            return list(dict.fromkeys(map(id_of, found)))
+        documents = yield Call(store, "similarity_search", (text,), {"k": wanted})
+        if len(documents) < wanted:
+            return list(dict.fromkeys(map(id_of, documents)))
         wanted *= 4
 
 

@@ -57,12 +57,12 @@ def _builders(process: int) -> ThreadPoolExecutor:
 
 
 def traced(
-    parent: Any, name: str, query: str, plan: Plan[_T], found: Callable[[_T], Any]
+    parent: Any, name: str, query: str, plan: Plan[_T], documents_of: Callable[[_T], Any]
 ) -> Plan[_T]:
     """Follow a plan within a run of its own, as LangChain's tracers show it.
 
     ``parent`` is the callback manager of the run that it is a part of, synchronous or not, and
-    ``found`` returns the documents of the plan's result.
+    ``documents_of`` returns the documents of the plan's result.
     """
     if not parent.inheritable_handlers:  # nobody looks
         return (yield from plan)
@@ -73,7 +73,7 @@ def traced(
     except BaseException as error:
         yield Call(run, "on_retriever_error", (error,))
         raise
-    yield Call(run, "on_retriever_end", (found(answer),))
+    yield Call(run, "on_retriever_end", (documents_of(answer),))
     return answer
 
 

@@ -39,18 +39,18 @@ class _Unnamed(StoredDocument):
 
 
 def to_documents(
-    found: Sequence[StoredDocument | Hit], shown: Mapping[str, Sequence[object]] | None = None
+    stored: Sequence[StoredDocument | Hit], shown: Mapping[str, Sequence[object]] | None = None
 ) -> list[Document]:
     """Convert what was found; raise ``ValueError`` if the index does not hold the text of one.
 
     ``shown`` are keys that the metadata of the documents get, with a value for each document.
     """
-    ids, texts, metadata = columns(found, "id", "text", "metadata")
+    ids, texts, metadata = columns(stored, "id", "text", "metadata")
     for key, values in (shown or {}).items():
         for own, value in zip(metadata, values, strict=True):
             own[key] = value
     if None in texts:
-        pairs = zip(texts, found, strict=True)
+        pairs = zip(texts, stored, strict=True)
         texts = [_other_text(one) if text is None else text for text, one in pairs]
     each = [
         {"id": id, "metadata": own, "page_content": text, **_REST}
@@ -59,12 +59,12 @@ def to_documents(
     return _make(Document, each, _GIVEN)
 
 
-def _other_text(found: StoredDocument | Hit) -> str:
+def _other_text(document: StoredDocument | Hit) -> str:
     """Return the text of a document that has fields, but not this one."""
-    if found.fields is not None:
+    if document.fields is not None:
         return ""
     message = (
-        f"document {found.id!r} has no text to return: it was added to the BM25Index "
+        f"document {document.id!r} has no text to return: it was added to the BM25Index "
         "with store_text=False or as a list of terms"
     )
     raise ValueError(message)

@@ -47,7 +47,7 @@ def choose(index: BM25Index, ids: Ids | None, filter: Filter | None) -> list[str
     if ids is None:
         return snapshot.ids(parsed)
     given = read_ids(ids)
-    return given if parsed is None else [found.id for found in snapshot.get(given, parsed)]
+    return given if parsed is None else [document.id for document in snapshot.get(given, parsed)]
 
 
 def _check_choice(ids: object, filter: ParsedFilter | None) -> ParsedFilter | None:

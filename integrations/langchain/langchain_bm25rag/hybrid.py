@@ -229,8 +229,8 @@ class BM25HybridRetriever(BM25DocumentIndex):
 
     def _replacing(self, ids: Iterable[str], replaced: list[str]) -> Plan[None]:
         """Give the vector store what the index has of some documents by now."""
-        found = self.index.get(list(dict.fromkeys(ids)))
-        documents = dict(zip([one.id for one in found], to_documents(found), strict=True))
+        indexed = self.index.get(list(dict.fromkeys(ids)))
+        documents = dict(zip([one.id for one in indexed], to_documents(indexed), strict=True))
         with naming("the vector store", self.vector_store):
             yield from replace_vectors(self.vector_store, documents, replaced)
 
@@ -381,10 +381,10 @@ class BM25HybridRetriever(BM25DocumentIndex):
             return (yield from self._fused(run_manager, query, snapshot, search, keywords))
         options["offset"] = 0
         search = HybridSearch(snapshot, question, max(offset + k, self.fetch_k), **options)
-        found = yield from self._fused(run_manager, query, snapshot, search, keywords)
-        reranking = (found, query, run_manager.get_child())
-        found = yield Call(self.reranker, "compress_documents", reranking)
-        return [*found][offset : offset + k]
+        documents = yield from self._fused(run_manager, query, snapshot, search, keywords)
+        reranking = (documents, query, run_manager.get_child())
+        documents = yield Call(self.reranker, "compress_documents", reranking)
+        return [*documents][offset : offset + k]
 
     def _fused(
         self,
@@ -419,7 +419,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
         self, parent: Any, query: str, k: int, keywords: Mapping[str, Any]
     ) -> Plan[_Found]:
         asking, name = self._asking(query, k, keywords), type(self.vector_store).__name__
-        return traced(parent, name, query, asking, lambda found: [one for one, _ in found])
+        return traced(parent, name, query, asking, lambda pairs: [one for one, _ in pairs])
 
     def _asking(self, query: str, k: int, keywords: Mapping[str, Any]) -> Plan[_Found]:
         # "rrf" needs no scores, and not every store has them.

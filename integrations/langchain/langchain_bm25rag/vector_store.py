@@ -395,8 +395,8 @@ class BM25VectorStore(Stored, VectorStore):
         RuntimeError
             If ``sparse_embedding`` fails.
         """
-        found = yield Call(self, "similarity_search_with_score", (query, k), {**options})
-        return [document for document, _ in found]
+        pairs = yield Call(self, "similarity_search_with_score", (query, k), {**options})
+        return [document for document, _ in pairs]
 
     @awaits(similarity_search, reading)
     def asimilarity_search(self) -> None:  # type: ignore[override]
@@ -424,9 +424,9 @@ class BM25VectorStore(Stored, VectorStore):
         if embedding is not None:
             text = query.as_text() if isinstance(query, Query) else str(query)
             vector = yield from embed_query(embedding, text)
-        found: list[tuple[Document, float]]
-        found = yield work(self._search, query, vector, k, options.get("filter"), mode, asking)
-        return found
+        pairs: list[tuple[Document, float]]
+        pairs = yield work(self._search, query, vector, k, options.get("filter"), mode, asking)
+        return pairs
 
     @awaits(similarity_search_with_score, reading)
     def asimilarity_search_with_score(self) -> None:
@@ -482,8 +482,8 @@ class BM25VectorStore(Stored, VectorStore):
         self, query: str, k: int = 4, **kwargs: Any
     ) -> Plan[list[tuple[Document, float]]]:
         largest = self._largest_score(kwargs.get("retrieval_mode"))
-        found = yield Call(self, "similarity_search_with_score", (query, k), kwargs)
-        return [(document, score / largest) for document, score in found]
+        pairs = yield Call(self, "similarity_search_with_score", (query, k), kwargs)
+        return [(document, score / largest) for document, score in pairs]
 
     @awaits(_similarity_search_with_relevance_scores, reading)
     def _asimilarity_search_with_relevance_scores(self) -> None:

@@ -61,7 +61,7 @@ async def test_context_reaches_the_thread(retriever: BM25Retriever) -> None:
 
     tenant: ContextVar[str] = ContextVar("tenant")
     tenant.set("de")
-    found = await retriever.ainvoke(
+    documents = await retriever.ainvoke(
         "cats", filter=lambda document: document.metadata.get("lang") == tenant.get()
     )
-    assert ids(found) == ["cats"]
+    assert ids(documents) == ["cats"]

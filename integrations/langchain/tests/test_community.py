@@ -50,9 +50,9 @@ def test_the_old_ranking_can_be_had(query: str) -> None:
         score_key="score",
     )
     scores = theirs.vectorizer.get_scores(query.split())
-    found = {one.page_content: one.metadata["score"] for one in ours.invoke(query)}
+    by_text = {one.page_content: one.metadata["score"] for one in ours.invoke(query)}
     for text, score in zip(TEXTS, scores, strict=True):
-        assert found.get(text, 0.0) * 2.5 == pytest.approx(score, rel=1e-5, abs=1e-9)
+        assert by_text.get(text, 0.0) * 2.5 == pytest.approx(score, rel=1e-5, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -68,10 +68,10 @@ def test_what_the_community_class_takes_is_taken_alike(given: dict[str, Any]) ->
     """Numbers as ids, empty lists, tuples of words: to the same documents."""
     answers = []
     for cls in (community.BM25Retriever, BM25Retriever):
-        found = cls.from_texts(TEXTS, k=1, **given).invoke("carpet")
-        answers.append([(one.page_content, one.metadata) for one in found])
+        documents = cls.from_texts(TEXTS, k=1, **given).invoke("carpet")
+        answers.append([(one.page_content, one.metadata) for one in documents])
         if given.get("ids"):
-            assert [one.id for one in found] == ["5"]
+            assert [one.id for one in documents] == ["5"]
     assert answers[0] == answers[1]
 
 

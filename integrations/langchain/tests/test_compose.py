@@ -47,9 +47,9 @@ def make_ensemble(documents: list[Document], lexical: Any) -> EnsembleRetriever:
 def test_an_ensemble_fuses_by_id(documents: list[Document]) -> None:
     """Ids are shared with the vector store, so that a document found twice is returned once."""
     lexical = BM25Retriever.from_documents(documents, id_key="id")
-    found = in_both_ways(make_ensemble(documents, lexical), "cats")
-    assert sorted(map(str, ids(found))) == sorted(str(one.id) for one in documents)
-    assert ids(found)[:3] == ids(lexical.invoke("cats"))
+    fused = in_both_ways(make_ensemble(documents, lexical), "cats")
+    assert sorted(map(str, ids(fused))) == sorted(str(one.id) for one in documents)
+    assert ids(fused)[:3] == ids(lexical.invoke("cats"))
 
 
 def test_an_ensemble_keeps_equal_texts_apart_by_id() -> None:
@@ -76,8 +76,8 @@ def test_an_ensemble_forwards_neither_k_nor_filter_but_configuration(
         ({"bm25_k": 1}, ["cats"]),
         ({"bm25_filter": {"lang": "en"}}, ["dogs", "cat"]),
     ]:
-        found = in_both_ways(ensemble, "cats", config={"configurable": settings})
-        assert ids(found) == expected
+        fused = in_both_ways(ensemble, "cats", config={"configurable": settings})
+        assert ids(fused) == expected
 
 
 @pytest.mark.parametrize("query", ["cats", "birds and cats", "owls", ""])
@@ -138,8 +138,8 @@ def test_compression_forwards_keywords_and_never_changes_the_store(
         base_compressor=Shorten(), base_retriever=retriever
     )
     for _ in range(2):
-        found = in_both_ways(compression, "cats", k=2, filter={"lang": "en"})
-        assert [one.page_content for one in found] == ["Dogs", "The"]
+        documents = in_both_ways(compression, "cats", k=2, filter={"lang": "en"})
+        assert [one.page_content for one in documents] == ["Dogs", "The"]
     assert in_both_ways(compression, "zebra") == []
 
 
@@ -177,14 +177,14 @@ def test_a_batch_can_return_its_errors(retriever: BM25Retriever) -> None:
 
 
 def test_in_a_chain(retriever: BM25Retriever) -> None:
-    join = RunnableLambda(lambda found: " | ".join(one.page_content for one in found))
+    join = RunnableLambda(lambda documents: " | ".join(one.page_content for one in documents))
     chain = {"context": retriever.bind(k=1) | join, "question": RunnablePassthrough()}
     answer = RunnablePassthrough() | chain
     assert in_both_ways(answer, "bird") == {
         "context": "A bird sings in the tree.",
         "question": "bird",
     }
-    assert [len(found) for found in retriever.map().invoke(["cats", "bird"])] == [3, 1]
+    assert [len(documents) for documents in retriever.map().invoke(["cats", "bird"])] == [3, 1]
     broken = RunnableLambda(lambda _: 1 / 0).with_fallbacks([retriever])
     assert len(broken.invoke("bird")) == 1
 
@@ -232,8 +232,8 @@ def test_a_configurable_index_has_a_schema(retriever: BM25Retriever) -> None:
 def test_alternatives_and_indexes_can_be_chosen_by_configuration(retriever: BM25Retriever) -> None:
     other = BM25Retriever.from_texts(["another cat"], ids=["other"])
     chosen = retriever.configurable_fields(index=ConfigurableField(id="tenant"))
-    found = chosen.invoke("cats", {"configurable": {"tenant": other.index}})
-    assert ids(found) == ["other"]
+    documents = chosen.invoke("cats", {"configurable": {"tenant": other.index}})
+    assert ids(documents) == ["other"]
     either = retriever.configurable_alternatives(ConfigurableField(id="which"), other=other)
     assert ids(either.with_config(configurable={"which": "other"}).invoke("cat")) == ["other"]
 
@@ -275,7 +275,7 @@ class Tracer(BaseTracer):
 def test_runs_are_traced(retriever: BM25Retriever) -> None:
     """With the retriever's name, query and documents; errors too."""
     tracer = Tracer()
-    found = retriever.invoke("cats", {"callbacks": [tracer]})
+    documents = retriever.invoke("cats", {"callbacks": [tracer]})
     with pytest.raises(TypeError):
         retriever.invoke("cats", {"callbacks": [tracer]}, k="many")
     good, bad = tracer.runs
@@ -284,7 +284,7 @@ def test_runs_are_traced(retriever: BM25Retriever) -> None:
         "BM25Retriever",
         {"query": "cats"},
     )
-    assert good.outputs == {"documents": found}
+    assert good.outputs == {"documents": documents}
     assert (good.extra or {})["metadata"]["ls_retriever_name"] == "bm25rag"
     assert bad.error is not None
     assert "k must be an integer" in bad.error

@@ -44,10 +44,10 @@ def ask(request: pytest.FixtureRequest) -> Any:
         index = BM25Retriever.from_documents(documents).index
         made = request.param(index=index)
         asked = made.as_retriever() if isinstance(made, BM25VectorStore) else made
-        found: list[Document] = asked.invoke(query, **keywords)
-        assert asyncio.run(asked.ainvoke(query, **keywords)) == found
-        assert asked.batch([query], **keywords) == [found]
-        return found
+        results: list[Document] = asked.invoke(query, **keywords)
+        assert asyncio.run(asked.ainvoke(query, **keywords)) == results
+        assert asked.batch([query], **keywords) == [results]
+        return results
 
     return call
 

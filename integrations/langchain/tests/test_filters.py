@@ -67,11 +67,11 @@ def test_later_changes_of_what_was_given_as_filter_change_nothing(
 def test_a_filter_works_before_k(retriever: BM25Retriever) -> None:
     """Rejected documents take no place among the results; scores are those of the whole index."""
     retriever.score_key = "bm25_score"
-    plain = {found.id: found.metadata["bm25_score"] for found in retriever.invoke(QUERY)}
+    plain = {one.id: one.metadata["bm25_score"] for one in retriever.invoke(QUERY)}
     for filter in ({"lang": "en"}, lambda document: document.metadata.get("lang") == "en"):
-        found = retriever.invoke(QUERY, k=2, filter=filter)
-        assert len(found) == 2
-        assert all(one.metadata["bm25_score"] == plain[one.id] for one in found)
+        best = retriever.invoke(QUERY, k=2, filter=filter)
+        assert len(best) == 2
+        assert all(one.metadata["bm25_score"] == plain[one.id] for one in best)
 
 
 def test_a_callable_sees_fresh_documents_at_every_search(retriever: BM25Retriever) -> None:
@@ -119,8 +119,8 @@ def test_a_callable_judges_the_documents_that_are_searched() -> None:
         retriever.add_documents([Document("a secret cat", id="a")])
         return "public" in document.page_content
 
-    (found,) = retriever.invoke("cat", filter=public)
-    assert found.page_content == "a public cat"
+    (result,) = retriever.invoke("cat", filter=public)
+    assert result.page_content == "a public cat"
 
 
 # --- async and generator functions ---------------------------------------------------------------

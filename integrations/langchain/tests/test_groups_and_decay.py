@@ -28,8 +28,8 @@ def test_each_class_groups_and_lowers(kind: Any) -> None:
     made = kind(index=BM25Retriever.from_documents(DOCUMENTS).index)
     asked = made.as_retriever() if kind is BM25VectorStore else made
     plain = [one.metadata["source"] for one in asked.invoke("red boat", k=9)]
-    found = asked.invoke("red boat", k=2, group="source")
-    assert [one.metadata["source"] for one in found] == list(dict.fromkeys(plain))[:2]
+    documents = asked.invoke("red boat", k=2, group="source")
+    assert [one.metadata["source"] for one in documents] == list(dict.fromkeys(plain))[:2]
     assert len(asked.invoke("red boat", k=2, group="source", per_group=2)) == 4
     for decay in (Prior("stars", 2, floor=0.01), {"path": "stars", "full": 2, "floor": 0.01}):
         assert {one.metadata["stars"] for one in asked.invoke("boat", k=3, decay=decay)} == {2}
@@ -48,7 +48,7 @@ def test_the_hybrid_retriever_groups_what_is_fused() -> None:
     vectors = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
     vectors.add_documents(DOCUMENTS)
     retriever = BM25HybridRetriever(index=index, vector_store=vectors, group="source", k=9)
-    found = retriever.invoke("red boat")
-    assert len({one.metadata["source"] for one in found}) == len(found) == 3
+    documents = retriever.invoke("red boat")
+    assert len({one.metadata["source"] for one in documents}) == len(documents) == 3
     best = retriever.invoke("red boat", decay={"path": "stars", "full": 2, "floor": 0.01})
     assert {one.metadata["stars"] for one in best} == {2}

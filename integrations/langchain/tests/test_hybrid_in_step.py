@@ -323,8 +323,10 @@ def test_min_score_id_key_and_get_by_ids(store: Store) -> None:
         hybrid.invoke("cat a")
     )
     scores = [one.metadata["score"] for one in hybrid.invoke("cat a")]
-    found = hybrid.invoke("cat a", min_score=scores[1])
-    assert [one.metadata["score"] for one in found] == [one for one in scores if one >= scores[1]]
+    documents = hybrid.invoke("cat a", min_score=scores[1])
+    assert [one.metadata["score"] for one in documents] == [
+        one for one in scores if one >= scores[1]
+    ]
     narrow = hybrid.model_copy(update={"min_score": 99.0})
     assert narrow.invoke("cat a") == asyncio.run(narrow.ainvoke("cat a")) == []
     assert ids(hybrid.get_by_ids(["b", "nobody", "a"])) == ["b", "a"]

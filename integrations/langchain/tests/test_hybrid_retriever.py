@@ -46,9 +46,9 @@ def hybrid(documents: list[Document], store: InMemoryVectorStore) -> BM25HybridR
 
 def ask(retriever: Any, query: str, **keywords: Any) -> list[Document]:
     """Ask in the sync and the async way; the answers must be equal."""
-    found: list[Document] = retriever.invoke(query, **keywords)
-    assert asyncio.run(retriever.ainvoke(query, **keywords)) == found
-    return found
+    documents: list[Document] = retriever.invoke(query, **keywords)
+    assert asyncio.run(retriever.ainvoke(query, **keywords)) == documents
+    return documents
 
 
 # --- what is found ------------------------------------------------------------------
@@ -72,11 +72,11 @@ def test_results_are_the_fusion_of_both_under_the_filter(
     """With the method and the weights, and k of the call; as they were stored."""
     hybrid = hybrid.model_copy(update={"method": method, "weights": [0.7, 0.3]})
     expected = fuse(rankings(hybrid, "dreamlike cats", filter), method, [0.7, 0.3])
-    found = ask(hybrid, "dreamlike cats", k=9, filter=filter)
-    assert ids(found) == [id for id, _ in expected]
-    assert ids(ask(hybrid, "dreamlike cats", k=2, filter=filter)) == ids(found)[:2]
+    results = ask(hybrid, "dreamlike cats", k=9, filter=filter)
+    assert ids(results) == [id for id, _ in expected]
+    assert ids(ask(hybrid, "dreamlike cats", k=2, filter=filter)) == ids(results)[:2]
     stored = BM25Retriever.from_index(hybrid.index).get_by_ids([id for id, _ in expected])
-    assert found == stored
+    assert results == stored
 
 
 def test_what_one_part_misses_is_found(hybrid: BM25HybridRetriever) -> None:
@@ -89,8 +89,10 @@ def test_what_one_part_misses_is_found(hybrid: BM25HybridRetriever) -> None:
 
 def test_a_callable_filter_takes_documents(hybrid: BM25HybridRetriever) -> None:
     """As in the other retrievers, and it holds for what the vector store finds."""
-    found = ask(hybrid, "dreamlike cats", filter=lambda document: "bird" in document.page_content)
-    assert ids(found) == ["bird"]
+    documents = ask(
+        hybrid, "dreamlike cats", filter=lambda document: "bird" in document.page_content
+    )
+    assert ids(documents) == ["bird"]
 
 
 def test_few_that_pass_are_found_however_deep_they_are(store: InMemoryVectorStore) -> None:
@@ -128,10 +130,10 @@ def test_other_arguments_reach_the_vector_store(hybrid: BM25HybridRetriever) -> 
 def test_bound_and_configured_settings_hold(hybrid: BM25HybridRetriever) -> None:
     assert ids(ask(hybrid.bind(k=1, filter={"lang": "de"}), "cats")) == ["cats"]
     fields = {"filter": ConfigurableField(id="only"), "weights": ConfigurableField(id="weights")}
-    found = hybrid.configurable_fields(**fields).invoke(
+    documents = hybrid.configurable_fields(**fields).invoke(
         "cats", {"configurable": {"only": {"lang": "de"}, "weights": [1, 0]}}
     )
-    assert ids(found) == ["cats"]
+    assert ids(documents) == ["cats"]
 
 
 def test_the_fused_score_is_given(documents: list[Document], store: InMemoryVectorStore) -> None:
@@ -324,15 +326,15 @@ def test_documents_are_replaced_in_a_store_that_takes_no_id_twice(
 
 def test_distances_are_understood(hybrid: BM25HybridRetriever) -> None:
     """Some stores return them, best first, where others return similarities."""
-    found = hybrid.vector_store.similarity_search_with_score("dreamlike cats", k=100)
-    distances = Answering([(document, 1 - score) for document, score in found])
+    pairs = hybrid.vector_store.similarity_search_with_score("dreamlike cats", k=100)
+    distances = Answering([(document, 1 - score) for document, score in pairs])
     other = hybrid.model_copy(update={"vector_store": distances})
     assert ids(ask(other, "dreamlike cats")) == ids(ask(hybrid, "dreamlike cats"))
 
 
 def test_ids_may_be_in_the_metadata(hybrid: BM25HybridRetriever) -> None:
-    found = hybrid.vector_store.similarity_search_with_score("dreamlike cats", k=100)
-    answer = [(Document("", metadata={"_id": one.id}), score) for one, score in found]
+    pairs = hybrid.vector_store.similarity_search_with_score("dreamlike cats", k=100)
+    answer = [(Document("", metadata={"_id": one.id}), score) for one, score in pairs]
     changed = {"vector_store": Answering(answer), "store_id_key": "_id"}
     other = hybrid.model_copy(update=changed)
     assert ask(other, "dreamlike cats") == ask(hybrid, "dreamlike cats")

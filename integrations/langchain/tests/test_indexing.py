@@ -56,8 +56,8 @@ async def test_every_kind_of_cleanup_leaves_what_it_should(
     assert result == {"num_added": 3, "num_updated": 0, "num_skipped": 0, "num_deleted": 0}
     result = await run(is_async, THEN, records, store, **keywords)
     assert result == {"num_added": 1, "num_updated": 0, "num_skipped": 1, "num_deleted": deleted}
-    found = {one.page_content for one in store.invoke("cats dogs birds")}
-    assert found == left
+    texts = {one.page_content for one in store.invoke("cats dogs birds")}
+    assert texts == left
     assert len(store.index) == len(left)
 
 
@@ -172,8 +172,8 @@ def test_after_a_crash_before_the_commit_nothing_is_skipped(
         result = index(wanted, database, store, **keywords)
         assert (result["num_added"], result["num_skipped"]) == (2, 1)
     reader = BM25Retriever.open(tmp_path / "saved", k=9)
-    found = {one.page_content for one in reader.invoke("cat cats dogs birds")}
-    assert found == {one.page_content for one in wanted}
+    texts = {one.page_content for one in reader.invoke("cat cats dogs birds")}
+    assert texts == {one.page_content for one in wanted}
     assert set(database.list_keys()) == set(reader.index.ids())
 
 

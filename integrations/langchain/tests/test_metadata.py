@@ -59,9 +59,9 @@ def test_what_loaders_produce_is_stored_in_its_plain_form(given: Any, stored: An
         BM25Retriever.from_texts(["a cat"], [{"x": given}], ["a"]),
         BM25Retriever.from_index(index.index),
     ):
-        (found,) = retriever.invoke("cat")
-        assert found == Document("a cat", id="a", metadata={"x": stored})
-        assert type(found.metadata["x"]) is type(stored)
+        (returned,) = retriever.invoke("cat")
+        assert returned == Document("a cat", id="a", metadata={"x": stored})
+        assert type(returned.metadata["x"]) is type(stored)
 
 
 def test_the_page_of_a_splitter_is_filtered_on() -> None:
@@ -72,9 +72,9 @@ def test_the_page_of_a_splitter_is_filtered_on() -> None:
     )
     passages = splitter.split_documents([Document(text, metadata={"source": Path("pets.txt")})])
     retriever = BM25Retriever.from_documents(passages, k=len(passages))
-    found = retriever.invoke("dogs", filter={"start_index": {"$gte": 300}, "source": "pets.txt"})
-    assert found
-    for one in found:
+    parts = retriever.invoke("dogs", filter={"start_index": {"$gte": 300}, "source": "pets.txt"})
+    assert parts
+    for one in parts:
         start = one.metadata["start_index"]
         assert start >= 300
         assert text[start : start + len(one.page_content)] == one.page_content
@@ -91,8 +91,8 @@ def test_the_headings_of_splitters_come_back_as_given() -> None:
         ),
     ]
     retriever = BM25Retriever.from_documents(pages)
-    found = [one.model_copy(update={"id": None}) for one in retriever.invoke("cat")]
-    assert sorted(map(repr, found)) == sorted(repr(one) for one in pages if "cat" in repr(one))
+    results = [one.model_copy(update={"id": None}) for one in retriever.invoke("cat")]
+    assert sorted(map(repr, results)) == sorted(repr(one) for one in pages if "cat" in repr(one))
 
 
 # --- loaders of langchain-community, where it is installed -----------------------------------
@@ -137,8 +137,8 @@ def test_csv_and_json_loaders_are_indexed(loaders: Any, tmp_path: Path) -> None:
     (tmp_path / "pets.csv").write_text("name,price\ncat,1.5\ndog,\n")
     (tmp_path / "pets.json").write_text(json.dumps([{"text": "a cat", "tags": ["pet", None]}]))
     table = loaders.CSVLoader(str(tmp_path / "pets.csv"), metadata_columns=["price"]).load()
-    (found,) = BM25Retriever.from_documents(table).invoke("cat")
-    assert (found.metadata["row"], found.metadata["price"]) == (0, "1.5")
+    (document,) = BM25Retriever.from_documents(table).invoke("cat")
+    assert (document.metadata["row"], document.metadata["price"]) == (0, "1.5")
     pytest.importorskip("jq")
     loader = loaders.JSONLoader(
         str(tmp_path / "pets.json"),
@@ -146,5 +146,5 @@ def test_csv_and_json_loaders_are_indexed(loaders: Any, tmp_path: Path) -> None:
         content_key="text",
         metadata_func=lambda record, metadata: {**metadata, "tags": record["tags"]},
     )
-    (found,) = BM25Retriever.from_documents(loader.load()).invoke("cat", filter={"seq_num": 1})
-    assert found.metadata["tags"] == ["pet", None]
+    (document,) = BM25Retriever.from_documents(loader.load()).invoke("cat", filter={"seq_num": 1})
+    assert document.metadata["tags"] == ["pet", None]

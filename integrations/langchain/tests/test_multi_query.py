@@ -41,8 +41,8 @@ def test_one_search_for_all_questions_finds_what_the_loop_finds(
     expected = sorted(one.id or "" for one in asked.invoke("cats"))
     retriever.score_key = "score"
     questions = ["cats", "sleeping cats", "dogs and cats", "the cat on the mat"]
-    found = retriever.invoke(Query(questions[0], also=questions[1:]))
-    assert sorted(one.id or "" for one in found) == expected
+    documents = retriever.invoke(Query(questions[0], also=questions[1:]))
+    assert sorted(one.id or "" for one in documents) == expected
     totals = sum(retriever.index.scores(question) for question in questions)
-    rows = [retriever.index.ids().index(one.id or "") for one in found]
-    assert [one.metadata["score"] for one in found] == pytest.approx(totals[rows])
+    rows = [retriever.index.ids().index(one.id or "") for one in documents]
+    assert [one.metadata["score"] for one in documents] == pytest.approx(totals[rows])

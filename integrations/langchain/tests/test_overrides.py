@@ -162,7 +162,7 @@ async def test_no_way_of_searching_gets_around_a_tenants_filter(cls: Any, mode: 
     encoder = None if mode == "bm25" else Encoder()
     store = cls.from_documents(DOCUMENTS, sparse_embedding=encoder, retrieval_mode=mode)
     retriever = store.as_retriever()
-    chain = retriever | (lambda found: found)
+    chain = retriever | (lambda documents: documents)
     answers = [
         store.similarity_search("cat"),
         await store.asimilarity_search("cat"),
@@ -171,23 +171,23 @@ async def test_no_way_of_searching_gets_around_a_tenants_filter(cls: Any, mode: 
         await store.asearch("cat", "similarity"),
         await retriever.ainvoke("cat"),
         *(await retriever.abatch(["cat", "cat"])),
-        *[found async for found in retriever.astream("cat")],
-        *[found async for found in chain.astream("cat")],
+        *[documents async for documents in retriever.astream("cat")],
+        *[documents async for documents in chain.astream("cat")],
         retriever.invoke("cat", filter={"tenant": "blue"}),
         await retriever.ainvoke("cat", filter={"tenant": "blue"}),
     ]
     if cls is Scoped:
         scored = await store.asimilarity_search_with_score("cat")
-        answers += [[found for found, _ in scored]]
+        answers += [[document for document, _ in scored]]
         by_words = BM25HybridRetriever(index=store.index, vector_store=store, on_unknown="skip")
         assert set(ids(await by_words.ainvoke("cat", k=9))) == {"red", "blue"}  # the index's own
     if cls is Scoped and mode == "hybrid":
         scored = await store.asimilarity_search_with_relevance_scores("cat")
         answers += [
-            [found for found, _ in scored],
+            [document for document, _ in scored],
             await store.asearch("cat", "similarity_score_threshold"),
         ]
-    assert [ids(found) for found in answers] == [["red"]] * len(answers)
+    assert [ids(documents) for documents in answers] == [["red"]] * len(answers)
 
 
 async def test_an_asynchronous_override_alone_holds_too() -> None:
@@ -267,9 +267,9 @@ class Documented(BM25Retriever):
     def _get_relevant_documents(  # type: ignore[override]
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
     ) -> list[Document]:
-        found = super()._get_relevant_documents(query, run_manager=run_manager)
+        documents = super()._get_relevant_documents(query, run_manager=run_manager)
         assert isinstance(run_manager, CallbackManagerForRetrieverRun)
-        return [one for one in found if one.metadata["tenant"] == "red"]
+        return [one for one in documents if one.metadata["tenant"] == "red"]
 
 
 class Older(BM25Retriever):
@@ -286,8 +286,8 @@ class Beside(BM25HybridRetriever):
     def _get_relevant_documents(  # type: ignore[override]
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
     ) -> list[Document]:
-        found = super()._get_relevant_documents(query, run_manager=run_manager)
-        return [one for one in found if one.metadata["tenant"] == "red"]
+        documents = super()._get_relevant_documents(query, run_manager=run_manager)
+        return [one for one in documents if one.metadata["tenant"] == "red"]
 
 
 class Index(BM25DocumentIndex):
@@ -313,7 +313,7 @@ async def test_a_documented_subclass_answers_in_every_way(cls: Any) -> None:
         await asyncio.to_thread(retriever.invoke, "cat"),
         await retriever.ainvoke("cat"),
         *(await retriever.abatch(["cat", "cat"])),
-        *[found async for found in retriever.astream("cat")],
-        await (retriever | (lambda found: found)).ainvoke("cat"),
+        *[documents async for documents in retriever.astream("cat")],
+        await (retriever | (lambda documents: documents)).ainvoke("cat"),
     ]
-    assert [ids(found) for found in answers] == [["red"]] * 6
+    assert [ids(documents) for documents in answers] == [["red"]] * 6

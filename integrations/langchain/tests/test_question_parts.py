@@ -32,8 +32,8 @@ class Embedding:
         return {"x": 1.0}
 
 
-def ids(found: list[Document]) -> list[str | None]:
-    return [document.id for document in found]
+def ids(documents: list[Document]) -> list[str | None]:
+    return [document.id for document in documents]
 
 
 def test_retrievers_take_queries_and_parse_texts_if_told_to() -> None:
@@ -55,8 +55,8 @@ async def test_both_retrievers_find_what_the_parts_allow() -> None:
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
     retriever = BM25HybridRetriever.from_documents(DOCUMENTS, store)
     assert ids(retriever.invoke(QUERY)) == ["new"]  # type: ignore[arg-type]
-    found = await retriever.ainvoke('+york -"new york"', parse_query=True)
-    assert sorted(map(str, ids(found))) == ["old", "york"]
+    documents = await retriever.ainvoke('+york -"new york"', parse_query=True)
+    assert sorted(map(str, ids(documents))) == ["old", "york"]
 
 
 def test_stores_take_queries_and_parse_texts_if_told_to() -> None:

@@ -37,8 +37,8 @@ def test_no_call_finds_more(kind: Any, tmp_path: Path) -> None:
             if callable(filter) and each is not asked:
                 continue
             for query in ("boat", ""):
-                found = each.invoke(query, k=9, filter=filter, correct=True, expand=True)
-                assert {one.metadata["tenant"] for one in found} <= {"b"}
+                documents = each.invoke(query, k=9, filter=filter, correct=True, expand=True)
+                assert {one.metadata["tenant"] for one in documents} <= {"b"}
     assert [one.id for one in made.get_by_ids(["0", "1"])] == ["1"]
     with pytest.raises(ReadOnlyError):
         made.delete(["1"])

@@ -29,14 +29,14 @@ def test_from_documents_keeps_ids_texts_and_metadata(documents: list[Document]) 
 def test_found_documents_are_like_those_that_langchain_makes(documents: list[Document]) -> None:
     """In every respect: what is set, pickles, copies, checks of what is assigned, and dumps."""
     retriever = BM25Retriever.from_documents(documents)
-    for found in retriever.invoke("cat dog fish", k=2):
-        made = Document(id=found.id, page_content=found.page_content, metadata=found.metadata)
-        assert found == made
-        assert repr(found) == repr(made)
-        assert found.__getstate__() == made.__getstate__()
-        assert found.model_dump() == made.model_dump()
-        assert found.to_json() == made.to_json()
-        assert pickle.loads(pickle.dumps(found)) == deepcopy(found) == found.model_copy() == made
+    for ours in retriever.invoke("cat dog fish", k=2):
+        made = Document(id=ours.id, page_content=ours.page_content, metadata=ours.metadata)
+        assert ours == made
+        assert repr(ours) == repr(made)
+        assert ours.__getstate__() == made.__getstate__()
+        assert ours.model_dump() == made.model_dump()
+        assert ours.to_json() == made.to_json()
+        assert pickle.loads(pickle.dumps(ours)) == deepcopy(ours) == ours.model_copy() == made
     first, second = retriever.invoke("cat dog fish", k=2)
     first.type = "Document"
     assert "type" in first.model_fields_set
@@ -55,8 +55,8 @@ def test_from_texts_takes_what_the_community_class_takes() -> None:
         BM25Retriever.from_texts(**keywords, k=1),
         BM25Retriever.from_texts(*keywords.values(), k=1),
     ):
-        (found,) = retriever.invoke("blue")
-        assert (found.id, found.page_content, found.metadata["n"]) == ("blue", "blue fish", 2)
+        (fish,) = retriever.invoke("blue")
+        assert (fish.id, fish.page_content, fish.metadata["n"]) == ("blue", "blue fish", 2)
         assert (retriever.index.k1, retriever.index.b, retriever.k) == (1.5, 0.5, 1)
         assert retriever.invoke("Blue") == []
 
@@ -86,7 +86,7 @@ def test_a_document_without_an_id_gets_a_uuid() -> None:
 def test_of_equal_ids_the_last_document_stays() -> None:
     """LangChain's stores replace by id, within one call too."""
     retriever = BM25Retriever.from_texts(["old cat", "new cat"], ids=["a", "a"])
-    assert [found.page_content for found in retriever.invoke("cat")] == ["new cat"]
+    assert [one.page_content for one in retriever.invoke("cat")] == ["new cat"]
 
 
 def test_iterables_are_read_once_and_may_be_generators() -> None:
@@ -122,10 +122,10 @@ def test_from_index_shares_the_index(index: BM25Index) -> None:
 
 def test_results_equal_what_was_stored(retriever: BM25Retriever, documents: list[Document]) -> None:
     stored = {document.id: document for document in documents}
-    found = retriever.invoke("cats")
-    assert found == [stored["cats"], stored["dogs"], stored["cat"]]
-    assert found == BM25DocumentIndex(index=retriever.index).invoke("cats")
-    assert found == retriever.get_by_ids(["cats", "dogs", "cat"])
+    results = retriever.invoke("cats")
+    assert results == [stored["cats"], stored["dogs"], stored["cat"]]
+    assert results == BM25DocumentIndex(index=retriever.index).invoke("cats")
+    assert results == retriever.get_by_ids(["cats", "dogs", "cat"])
 
 
 @pytest.mark.parametrize(
@@ -141,10 +141,10 @@ def test_score_and_id_stand_in_the_metadata_where_a_key_is_named(
     documents: list[Document], keys: dict[str, str | None], expected: set[str]
 ) -> None:
     retriever = BM25Retriever.from_documents(documents, k=1, **keys)
-    (found,), (hit,) = retriever.invoke("cats"), retriever.index.search("cats", 1)
-    assert found.metadata.keys() == expected
-    assert found.id == hit.id == found.metadata.get(keys.get("id_key"), hit.id)
-    score = found.metadata.get(keys.get("score_key"), hit.score)
+    (document,), (hit,) = retriever.invoke("cats"), retriever.index.search("cats", 1)
+    assert document.metadata.keys() == expected
+    assert document.id == hit.id == document.metadata.get(keys.get("id_key"), hit.id)
+    score = document.metadata.get(keys.get("score_key"), hit.score)
     assert (score, type(score)) == (hit.score, float)
 
 
@@ -161,9 +161,9 @@ def test_a_call_has_its_own_k_filter_and_min_score(retriever: BM25Retriever) -> 
     assert ids(retriever.invoke("cats", k=1)) == ["cats"]
     assert ids(retriever.invoke("cats", None, filter={"lang": "en"})) == ["dogs", "cat"]
     assert retriever.invoke("cats", min_score=1e9) == []
-    assert [ids(found) for found in retriever.batch(["cats", "bird"], k=1)] == [["cats"], ["bird"]]
+    assert [ids(each) for each in retriever.batch(["cats", "bird"], k=1)] == [["cats"], ["bird"]]
     assert ids(retriever.bind(k=1, filter={"lang": "en"}).invoke("cats")) == ["dogs"]
-    assert [ids(found) for found in retriever.stream("cats", k=1)] == [["cats"]]
+    assert [ids(each) for each in retriever.stream("cats", k=1)] == [["cats"]]
     assert len(retriever.invoke("cats")) == 3
 
 
@@ -187,13 +187,13 @@ def test_edits_of_results_and_sources_never_reach_the_store(documents: list[Docu
     retriever = BM25Retriever.from_documents(documents)
     documents[0].metadata["tags"].append("b")
     documents[0].page_content = "changed"
-    (found,) = retriever.invoke("mat")
-    assert (found.page_content, found.metadata["tags"]) == (
+    (document,) = retriever.invoke("mat")
+    assert (document.page_content, document.metadata["tags"]) == (
         "The cat sat on the mat all day.",
         ["a"],
     )
-    found.metadata["tags"].append("c")
-    found.metadata.clear()
+    document.metadata["tags"].append("c")
+    document.metadata.clear()
     assert retriever.get_by_ids(["cat"])[0].metadata["tags"] == ["a"]
 
 
@@ -231,9 +231,9 @@ def test_delete_ignores_unknown_ids_and_counts(retriever: BM25Retriever) -> None
 
 
 def test_get_by_ids_answers_in_order_without_scores(retriever: BM25Retriever) -> None:
-    found = retriever.get_by_ids(["cats", "nobody", "bird"])
-    assert ids(found) == ["cats", "bird"]
-    assert found[0].metadata == {"lang": "de"}
+    results = retriever.get_by_ids(["cats", "nobody", "bird"])
+    assert ids(results) == ["cats", "bird"]
+    assert results[0].metadata == {"lang": "de"}
 
 
 def test_results_added_again_change_nothing(
@@ -296,12 +296,14 @@ def test_words_that_match_stand_in_the_metadata_where_a_key_is_named() -> None:
     """As places in the content, by retrievers and hybrid retrievers."""
     texts = [Document("A cat sat.\nCats!", id="a"), Document("Dogs run.", id="b")]
     retriever = BM25Retriever.from_documents(texts, spans_key="spans")
-    (found,) = retriever.invoke("cats")
-    assert found.metadata["spans"] == [
+    (document,) = retriever.invoke("cats")
+    assert document.metadata["spans"] == [
         {"start": 2, "end": 5, "term": "cat"},
         {"start": 11, "end": 15, "term": "cat"},
     ]
-    assert [found.page_content[one["start"] : one["end"]] for one in found.metadata["spans"]] == [
+    assert [
+        document.page_content[one["start"] : one["end"]] for one in document.metadata["spans"]
+    ] == [
         "cat",
         "Cats",
     ]
@@ -309,7 +311,7 @@ def test_words_that_match_stand_in_the_metadata_where_a_key_is_named() -> None:
     vectors = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
     hybrid = BM25HybridRetriever.from_documents(texts, vectors, spans_key="spans")
     places = {one.id: one.metadata["spans"] for one in hybrid.invoke("cats")}
-    assert places == {"a": found.metadata["spans"], "b": []}
+    assert places == {"a": document.metadata["spans"], "b": []}
 
 
 def test_it_is_evaluated_as_any_retriever_of_langchain(retriever: BM25Retriever) -> None:

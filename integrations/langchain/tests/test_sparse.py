@@ -141,12 +141,12 @@ def naive(documents: list[Document], query: str) -> list[tuple[str, float]]:
 
 
 def ask(store: BM25VectorStore, query: str, **keywords: Any) -> list[tuple[str, float]]:
-    found = store.similarity_search_with_score(query, **keywords)
-    assert asyncio.run(store.asimilarity_search_with_score(query, **keywords)) == found
+    pairs = store.similarity_search_with_score(query, **keywords)
+    assert asyncio.run(store.asimilarity_search_with_score(query, **keywords)) == pairs
     documents = store.similarity_search(query, **keywords)
-    assert documents == [document for document, _ in found]
+    assert documents == [document for document, _ in pairs]
     assert asyncio.run(store.asimilarity_search(query, **keywords)) == documents
-    return [(document.id or "", score) for document, score in found]
+    return [(document.id or "", score) for document, score in pairs]
 
 
 # --- LangChain's suite --------------------------------------------------------------
@@ -212,10 +212,10 @@ def test_the_mode_is_that_of_the_call_or_the_constructor(
 def test_filter_and_min_score_hold_in_every_mode(
     plain: BM25VectorStore, mode: Any, filter: Any
 ) -> None:
-    found = ask(plain, "cats", k=2, filter=filter, retrieval_mode=mode)
-    assert {id for id, _ in found} == {"cat", "dogs"}
+    pairs = ask(plain, "cats", k=2, filter=filter, retrieval_mode=mode)
+    assert {id for id, _ in pairs} == {"cat", "dogs"}
     keywords = {"filter": filter, "retrieval_mode": mode}
-    assert ask(plain, "cats", min_score=found[0][1], **keywords) == found[:1]
+    assert ask(plain, "cats", min_score=pairs[0][1], **keywords) == pairs[:1]
     assert ask(plain, "cats", min_score=math.inf, **keywords) == []
     assert ask(plain, "cats", k=0, **keywords) == []
 
@@ -226,8 +226,8 @@ def test_only_hybrid_by_minmax_has_relevance_scores(plain: BM25VectorStore) -> N
         store = BM25VectorStore(plain.index, sparse_embedding=Encoder(), weights=weights)
         total = 2 if weights is None else float(sum(weights))
         scored = store.similarity_search_with_relevance_scores("cats dream", k=9)
-        found = store.similarity_search_with_score("cats dream", k=9)
-        assert scored == [(document, score / total) for document, score in found]
+        pairs = store.similarity_search_with_score("cats dream", k=9)
+        assert scored == [(document, score / total) for document, score in pairs]
         assert [score for _, score in scored][:1] == [1.0]
         assert min(score for _, score in scored) == 0.0
         asked = store.asimilarity_search_with_relevance_scores("cats dream", k=9)
@@ -297,8 +297,8 @@ async def test_every_way_of_adding_stores_vectors(encoder: Encoder) -> None:
         assert store.get_by_ids(["b"]) == [Document("Puppy.", id="b", metadata={"n": 2})]
         assert store.delete(["a"])
         assert await store.adelete(["d"])
-        found = store.similarity_search("kitten hound", retrieval_mode="sparse")
-        assert ids(found) == ["b", "c"]
+        documents = store.similarity_search("kitten hound", retrieval_mode="sparse")
+        assert ids(documents) == ["b", "c"]
         assert store.add_texts([]) == await store.aadd_documents([]) == []
     if isinstance(encoder, Awaited):
         assert encoder.awaited == 4 * 2
@@ -348,8 +348,8 @@ async def test_the_indexing_api_keeps_vectors_in_step() -> None:
     done = await aindex([Document("a kitten"), Document("a robin")], records, store, **keywords)
     assert (done["num_added"], done["num_skipped"], done["num_deleted"]) == (1, 1, 1)
     assert encoder.asked == ["a kitten", "a hound", "a robin"]
-    found = store.similarity_search("feline bird", retrieval_mode="sparse")
-    assert sorted(one.page_content for one in found) == ["a kitten", "a robin"]
+    documents = store.similarity_search("feline bird", retrieval_mode="sparse")
+    assert sorted(one.page_content for one in documents) == ["a kitten", "a robin"]
 
 
 def test_documents_that_others_added_are_found_by_their_words(plain: BM25VectorStore) -> None:

@@ -31,8 +31,8 @@ def test_a_store_takes_an_index_with_fields() -> None:
     store = BM25VectorStore(BM25Index(fields=FIELDS))
     store.add_texts(["They sleep."], [{"title": "Cats"}], ids=["c"])
     store.index.add([{"title": "Cats alone"}], ids=["d"])
-    found = store.similarity_search("cats")
-    assert [(one.id, one.page_content) for one in found] == [("c", "They sleep."), ("d", "")]
+    documents = store.similarity_search("cats")
+    assert [(one.id, one.page_content) for one in documents] == [("c", "They sleep."), ("d", "")]
     with pytest.raises(TypeError, match=r"documents\[0\].fields\['title'\] must be a str"):
         store.add_documents([Document("x", metadata={"title": 5})])
 

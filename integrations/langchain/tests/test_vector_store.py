@@ -90,9 +90,9 @@ def test_it_finds_what_the_retriever_finds(
 ) -> None:
     expected = retriever.invoke("cats", k=3)
     assert store.similarity_search("cats", k=3) == expected
-    found = store.similarity_search_with_score("cats", k=3)
-    assert [document for document, _ in found] == expected
-    scores = [score for _, score in found]
+    pairs = store.similarity_search_with_score("cats", k=3)
+    assert [document for document, _ in pairs] == expected
+    scores = [score for _, score in pairs]
     assert scores == [hit.score for hit in store.index.search("cats", 3)]
     assert scores == sorted(scores, reverse=True)
 
@@ -200,7 +200,7 @@ def test_parent_documents_are_found_by_their_parts() -> None:
     long = Document("A cat sat on the mat. " * 5 + "An owl hoots at night.", metadata={"n": 1})
     retriever.add_documents([long, Document("Dogs bark.", metadata={"n": 2})], ids=["x", "y"])
     assert retriever.invoke("owl") == [long]
-    assert [found.metadata["n"] for found in retriever.invoke("dogs")] == [2]
+    assert [document.metadata["n"] for document in retriever.invoke("dogs")] == [2]
 
 
 def test_several_representations_lead_to_one_document() -> None:
@@ -213,7 +213,7 @@ def test_several_representations_lead_to_one_document() -> None:
     )
     retriever = MultiVectorRetriever(vectorstore=store, byte_store=InMemoryByteStore())
     retriever.docstore.mset([("cat", Document("Cats.")), ("dog", Document("Dogs."))])
-    assert [found.page_content for found in retriever.invoke("pet felines")] == ["Cats."]
+    assert [document.page_content for document in retriever.invoke("pet felines")] == ["Cats."]
 
 
 def test_the_indexing_api_keeps_it_in_step() -> None:
@@ -230,8 +230,8 @@ def test_the_indexing_api_keeps_it_in_step() -> None:
     assert run("a cat", "b dog") == (2, 0, 0)
     assert run("a cat", "b owl") == (1, 1, 1)
     assert run("a cow", cleanup="incremental") == (1, 0, 1)
-    found = store.similarity_search("cat dog owl cow")
-    assert sorted(document.page_content for document in found) == ["a cow", "b owl"]
+    results = store.similarity_search("cat dog owl cow")
+    assert sorted(document.page_content for document in results) == ["a cow", "b owl"]
 
 
 def test_a_model_writes_the_filter() -> None:
