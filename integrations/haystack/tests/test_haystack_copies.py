@@ -68,8 +68,8 @@ def test_a_retriever_and_a_pipeline_are_copied_with_their_store(
     pipeline.add_component("writer", DocumentWriter(store))
     copied = copy.deepcopy(pipeline)
     copied.run({"retriever": {"query": "cat"}, "writer": {"documents": [DOG]}})
-    found = copied.run({"retriever": {"query": "dog"}, "writer": {"documents": []}})
-    assert [one.id for one in found["retriever"]["documents"]] == ["dog"]
+    output = copied.run({"retriever": {"query": "dog"}, "writer": {"documents": []}})
+    assert [one.id for one in output["retriever"]["documents"]] == ["dog"]
 
 
 def test_a_store_goes_to_another_process(tmp_path: Path) -> None:
@@ -77,8 +77,8 @@ def test_a_store_goes_to_another_process(tmp_path: Path) -> None:
     for store in stores:
         store.write_documents([CAT])
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        found = pool.map(BM25DocumentStore.filter_documents, stores)
-    assert found == [[CAT], [CAT]]
+        answers = pool.map(BM25DocumentStore.filter_documents, stores)
+    assert answers == [[CAT], [CAT]]
 
 
 def test_a_path_comes_from_the_environment_and_stays_out_of_the_dump(

@@ -121,8 +121,8 @@ class LoudStore(BM25DocumentStore):
     """A store of a user's own."""
 
     def bm25_retrieval(self, *arguments: Any, **options: Any) -> list[Document]:
-        found = super().bm25_retrieval(*arguments, **options)
-        return [Document(id=one.id, content=(one.content or "").upper()) for one in found]
+        documents = super().bm25_retrieval(*arguments, **options)
+        return [Document(id=one.id, content=(one.content or "").upper()) for one in documents]
 
 
 def test_a_retriever_is_loaded_with_a_store_of_ones_own_class(

@@ -136,8 +136,8 @@ def corpus_store(corpus: list[Document]) -> BM25DocumentStore:
 def test_a_filter_passes_what_haystacks_own_function_passes(
     corpus: list[Document], corpus_store: BM25DocumentStore, filters: dict[str, Any]
 ) -> None:
-    found = [document.id for document in corpus_store.filter_documents(filters)]
-    assert found == [document.id for document in corpus if expected(filters, document)]
+    passed = [document.id for document in corpus_store.filter_documents(filters)]
+    assert passed == [document.id for document in corpus if expected(filters, document)]
 
 
 @pytest.mark.parametrize("operator", ["==", "!=", ">", ">=", "<", "<="])
@@ -146,14 +146,14 @@ def test_every_pair_of_values_compares_as_haystack_compares_it(
 ) -> None:
     for value in OPERANDS if operator in ("==", "!=") else ORDERABLE:
         asked = comparison("meta.a", operator, value)
-        found = [document.id for document in corpus_store.filter_documents(asked)]
-        assert found == [one.id for one in corpus if expected(asked, one)], asked
+        passed = [document.id for document in corpus_store.filter_documents(asked)]
+        assert passed == [one.id for one in corpus if expected(asked, one)], asked
 
 
 def test_not_means_not_all(filled: BM25DocumentStore) -> None:
     conditions = [comparison("meta.lang", "==", "en"), comparison("meta.year", "==", 2021)]
-    found = filled.filter_documents({"operator": "NOT", "conditions": conditions})
-    assert [document.id for document in found] == ["dog", "hund", "fish"]
+    passed = filled.filter_documents({"operator": "NOT", "conditions": conditions})
+    assert [document.id for document in passed] == ["dog", "hund", "fish"]
 
 
 @pytest.mark.parametrize(
@@ -171,8 +171,8 @@ def test_what_was_written_is_found_by_the_same_value(store: BM25DocumentStore, v
 
 def test_numbers_of_numpy_order_as_pythons(store: BM25DocumentStore) -> None:
     store.write_documents([Document(id=str(n), meta={"a": n}) for n in range(3)])
-    found = store.filter_documents(comparison("meta.a", ">", np.int64(1)))
-    assert [one.id for one in found] == ["2"]
+    passed = store.filter_documents(comparison("meta.a", ">", np.int64(1)))
+    assert [one.id for one in passed] == ["2"]
 
 
 def test_numbers_that_are_not_finite_equal_nothing_and_order_with_nothing(
@@ -183,8 +183,8 @@ def test_numbers_that_are_not_finite_equal_nothing_and_order_with_nothing(
     for value in values[1:]:
         assert store.filter_documents(comparison("meta.a", "==", value)) == []
     for operator in (">", "<="):
-        found = store.filter_documents(comparison("meta.a", operator, 0.5))
-        assert [one.id for one in found] == (["0"] if operator == ">" else [])
+        passed = store.filter_documents(comparison("meta.a", operator, 0.5))
+        assert [one.id for one in passed] == (["0"] if operator == ">" else [])
     assert store.count_documents_by_filter(comparison("meta.a", "<", float("inf"))) == 1
     assert store.count_documents_by_filter(comparison("meta.a", "!=", 1.0)) == 3
 
@@ -220,9 +220,9 @@ def test_each_string_is_read_as_a_date_once_whatever_it_is_compared_with(
     )
     for day in range(1, 29):
         asked = comparison("meta.a", ">=", datetime(2024, 1, day, tzinfo=UTC))
-        found = [one.id for one in store.filter_documents(asked)]
+        passed = [one.id for one in store.filter_documents(asked)]
         documents = [Document(id=str(n), meta=meta) for n, meta in enumerate(metas)]
-        assert found == [document.id for document in documents if expected(asked, document)]
+        assert passed == [document.id for document in documents if expected(asked, document)]
     assert sorted(read) == sorted(texts)
 
 
@@ -239,13 +239,13 @@ def test_a_value_that_cannot_be_compared_does_not_pass_and_stops_nobody(
     store.write_documents(
         [Document(id="text", meta={"year": "soon"}), Document(id="number", meta={"year": 2024})]
     )
-    found = store.filter_documents(comparison("meta.year", ">", 2000))
-    assert [document.id for document in found] == ["number"]
+    passed = store.filter_documents(comparison("meta.year", ">", 2000))
+    assert [document.id for document in passed] == ["number"]
 
 
 def test_a_search_is_filtered_before_it_is_ranked(filled: BM25DocumentStore) -> None:
-    found = filled.bm25_retrieval("cat", comparison("meta.lang", "==", "de"), top_k=1)
-    assert [document.id for document in found] == ["hund"]
+    results = filled.bm25_retrieval("cat", comparison("meta.lang", "==", "de"), top_k=1)
+    assert [document.id for document in results] == ["hund"]
 
 
 def test_a_search_can_be_filtered_by_what_is_not_meta(filled: BM25DocumentStore) -> None:
@@ -259,8 +259,8 @@ def test_values_that_print_alike_are_told_apart(store: BM25DocumentStore) -> Non
     assert repr(long[0]) == repr(long[1])
     store.write_documents([Document(id=str(n), blob=blob) for n, blob in enumerate(long)])
     for n, blob in enumerate(long):
-        found = store.filter_documents(comparison("blob", "==", blob))
-        assert [document.id for document in found] == [str(n)]
+        passed = store.filter_documents(comparison("blob", "==", blob))
+        assert [document.id for document in passed] == [str(n)]
 
 
 def test_a_filter_sees_a_write_that_came_after_its_first_use(filled: BM25DocumentStore) -> None:

@@ -39,8 +39,8 @@ def test_a_retriever_groups_and_lowers() -> None:
     store.write_documents(DOCUMENTS)
     retriever = BM25Retriever(store, top_k=9)
     for group in ("meta.source_id", "source_id"):
-        found = retriever.run("red boat", group=group)["documents"]
-        assert len({one.meta["source_id"] for one in found}) == len(found) == 3
+        documents = retriever.run("red boat", group=group)["documents"]
+        assert len({one.meta["source_id"] for one in documents}) == len(documents) == 3
     assert len(retriever.run("red boat", group="source_id", per_group=2)["documents"]) == 6
     own = BM25Retriever(store, top_k=1, decay=DECAY, group="source_id")
     as_filters = BM25Retriever(store, top_k=1, decay=OF_META, group="meta.source_id")
@@ -74,8 +74,8 @@ def test_retrievers_by_vectors_group_and_lower(kind: str) -> None:
     }[kind]
     retriever = made(document_store=store, top_k=9)
     plain = [one.meta["source_id"] for one in retriever.run(**asked)["documents"]]
-    found = retriever.run(**asked, group="meta.source_id")["documents"]
-    assert [one.meta["source_id"] for one in found] == list(dict.fromkeys(plain))
+    documents = retriever.run(**asked, group="meta.source_id")["documents"]
+    assert [one.meta["source_id"] for one in documents] == list(dict.fromkeys(plain))
     assert len(retriever.run(**asked, group="source_id", per_group=2)["documents"]) == 6
     own = made(document_store=store, top_k=1, decay=DECAY, group="source_id")
     settings = own.to_dict()["init_parameters"]

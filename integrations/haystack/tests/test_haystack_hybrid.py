@@ -56,9 +56,9 @@ def retriever(filled: BM25DocumentStore, vectors: InMemoryDocumentStore) -> BM25
 
 def ask(retriever: BM25HybridRetriever, query: str, *args: Any, **kwargs: Any) -> list[Document]:
     """Ask in the sync and the async way; the answers must be equal."""
-    found: list[Document] = retriever.run(query, *args, **kwargs)["documents"]
-    assert asyncio.run(retriever.run_async(query, *args, **kwargs))["documents"] == found
-    return found
+    documents: list[Document] = retriever.run(query, *args, **kwargs)["documents"]
+    assert asyncio.run(retriever.run_async(query, *args, **kwargs))["documents"] == documents
+    return documents
 
 
 def ids(documents: list[Document]) -> list[str]:
@@ -80,11 +80,11 @@ def test_results_are_the_fusion_of_both_under_the_filters(
     by_vectors = dense.run(asked, filters, 50)["documents"]
     rankings = [[(one.id, one.score or 0.0) for one in part] for part in (by_words, by_vectors)]
     expected = fuse(rankings, method, [0.7, 0.3])
-    found = ask(retriever, "cat chasers", filters, 9)
-    assert [(one.id, one.score) for one in found] == expected
-    assert ids(ask(retriever, "cat chasers", filters, 1)) == ids(found)[:1]
+    results = ask(retriever, "cat chasers", filters, 9)
+    assert [(one.id, one.score) for one in results] == expected
+    assert ids(ask(retriever, "cat chasers", filters, 1)) == ids(results)[:1]
     stored = {one.id: one for one in filled.filter_documents()}
-    assert [replace(one, score=None) for one in found] == [stored[one.id] for one in found]
+    assert [replace(one, score=None) for one in results] == [stored[one.id] for one in results]
 
 
 def test_what_one_store_misses_is_found(retriever: BM25HybridRetriever) -> None:
@@ -108,27 +108,27 @@ def test_filters_combine_as_the_policy_says(
 
 @component
 class Unfiltered:
-    """An embedding retriever that ignores filters, and returns at most ``most``."""
+    """An embedding retriever that ignores filters, and returns at most ``limit``."""
 
-    def __init__(self, found: Any = None, most: int = 99) -> None:
-        self.found, self.most, self.asked = found, most, []
+    def __init__(self, answer: Any = None, limit: int = 99) -> None:
+        self.answer, self.limit, self.asked = answer, limit, []
 
     @component.output_types(documents=list[Document])
     def run(
         self, query_embedding: list[float], filters: Any = None, top_k: int = 10
     ) -> dict[str, Any]:
-        if isinstance(self.found, Exception):
-            raise self.found
+        if isinstance(self.answer, Exception):
+            raise self.answer
         self.asked.append(top_k)
-        return {"documents": self.found[: min(top_k, self.most)]}
+        return {"documents": self.answer[: min(top_k, self.limit)]}
 
 
 def test_filters_hold_even_if_the_other_store_ignores_them() -> None:
     documents = [Document(id=str(n), content="cat", meta={"year": n + 1920}) for n in range(90)]
     store = BM25DocumentStore()
     store.write_documents(documents)
-    found = [Document(id=str(n), content="", score=-float(n)) for n in range(90)]
-    other = Unfiltered(found)
+    ranking = [Document(id=str(n), content="", score=-float(n)) for n in range(90)]
+    other = Unfiltered(ranking)
     retriever = BM25HybridRetriever(
         store, other, Letters(), top_k=2, top_k_per_retriever=2, weights=[0, 1]
     )
@@ -177,8 +177,8 @@ def test_it_is_made_again_from_a_dict(
     pipeline.add_component("hybrid", retriever)
     again = Pipeline.loads(pipeline.dumps())
     asked = {"query": "cat", "query_embedding": Letters().run("cat")["embedding"]}
-    found = again.run({"hybrid": asked})["hybrid"]["documents"]
-    assert found == ask(retriever, **asked)
+    results = again.run({"hybrid": asked})["hybrid"]["documents"]
+    assert results == ask(retriever, **asked)
 
 
 @component
@@ -216,7 +216,7 @@ def test_its_parts_are_warmed_up_and_closed(
 
 
 @pytest.mark.parametrize(
-    ("found", "error", "message"),
+    ("answer", "error", "message"),
     [
         (TimeoutError("5 s"), RuntimeError, "embedding_retriever, Unfiltered, failed: TimeoutErr"),
         ([Document(id="x", score=1.0)], ValueError, "'x', which is not in the BM25 index"),
@@ -225,9 +225,9 @@ def test_its_parts_are_warmed_up_and_closed(
     ],
 )
 def test_a_fault_of_the_other_store_is_named(
-    filled: BM25DocumentStore, found: Any, error: type[Exception], message: str
+    filled: BM25DocumentStore, answer: Any, error: type[Exception], message: str
 ) -> None:
-    retriever = BM25HybridRetriever(filled, Unfiltered(found), Letters())
+    retriever = BM25HybridRetriever(filled, Unfiltered(answer), Letters())
     with pytest.raises(error, match=message):
         retriever.run("cat")
     with pytest.raises(error, match=message):

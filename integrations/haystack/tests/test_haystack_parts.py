@@ -47,8 +47,8 @@ def test_retrievers_take_queries_and_parse_texts_if_told_to(store: BM25DocumentS
         assert ids(each.run('york -"new york"')) == ["york", "old"]
     everything = {"field": "id", "operator": "in", "value": ["york", "old"]}
     assert ids(parsing.run(" ", filters=everything)) == ["york", "old"]
-    found = parsing.run_batch(["york -new", "+city", QUERY])["documents"]
-    assert [[one.id for one in each] for each in found] == [["york"], [], ["new"]]
+    lists = parsing.run_batch(["york -new", "+city", QUERY])["documents"]
+    assert [[one.id for one in each] for each in lists] == [["york"], [], ["new"]]
     pipeline = Pipeline()
     pipeline.add_component("retriever", parsing)
     result = pipeline.run({"retriever": {"query": '"new york"'}})

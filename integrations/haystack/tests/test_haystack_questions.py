@@ -32,11 +32,11 @@ class Backwards:
     def run(
         self, query_embedding: list[float], filters: Any = None, top_k: int = 10
     ) -> dict[str, list[Document]]:
-        found = [
+        documents = [
             Document(id=one.id, content=one.content, score=float(one.id))
             for one in reversed(self.document_store.filter_documents(filters))
         ]
-        return {"documents": found[:top_k]}
+        return {"documents": documents[:top_k]}
 
 
 @pytest.fixture

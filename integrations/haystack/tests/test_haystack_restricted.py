@@ -45,10 +45,10 @@ def test_no_call_finds_more(store: BM25DocumentStore) -> None:
     for each in (store, dumped, copy.deepcopy(store), pickle.loads(pickle.dumps(store))):
         retriever = BM25Retriever(each, top_k=9)
         for filters in WIDER:
-            found = retriever.run("boat", filters, correct=True, expand=True)["documents"]
-            found += retriever.run_batch(["boat", "red"], filters)["documents"][1]
-            found += each.filter_documents(filters)
-            assert {document.meta["tenant"] for document in found} <= {"b"}
+            documents = retriever.run("boat", filters, correct=True, expand=True)["documents"]
+            documents += retriever.run_batch(["boat", "red"], filters)["documents"][1]
+            documents += each.filter_documents(filters)
+            assert {document.meta["tenant"] for document in documents} <= {"b"}
             assert each.count_documents_by_filter(filters) <= 3
         assert each.count_documents() == 3
         assert each.count_documents_by_filter(ONLY_A) == 0
@@ -85,8 +85,8 @@ def test_scores_are_by_the_statistics_of_all_or_of_the_part(tmp_path: Path) -> N
     part.write_documents([one for one in DOCUMENTS if one.meta["tenant"] == "b"])
 
     def scores(store: BM25DocumentStore, filters: dict[str, Any] | None = None) -> list[Any]:
-        found = BM25Retriever(store).run("red boat", filters)["documents"]
-        return [(document.id, document.score) for document in found]
+        documents = BM25Retriever(store).run("red boat", filters)["documents"]
+        return [(document.id, document.score) for document in documents]
 
     given: Any = {"path": tmp_path, "restrict": ONLY_B}
     assert scores(BM25DocumentStore(**given)) == scores(whole, ONLY_B) != scores(part)

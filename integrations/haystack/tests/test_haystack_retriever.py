@@ -232,5 +232,7 @@ def test_an_asynchronous_empty_query_is_an_error(filled: BM25DocumentStore) -> N
 
 
 def test_it_is_evaluated_as_any_retriever_of_haystack(filled: BM25DocumentStore) -> None:
-    found = BM25Retriever(filled).run("cat")["documents"]
-    assert [*run_of(BM25Retriever(filled), {"1": "cat"}, k=2)["1"]] == [one.id for one in found][:2]
+    documents = BM25Retriever(filled).run("cat")["documents"]
+    assert [*run_of(BM25Retriever(filled), {"1": "cat"}, k=2)["1"]] == [
+        one.id for one in documents
+    ][:2]

@@ -46,9 +46,9 @@ def test_documents_without_terms_are_kept_and_never_found(store: BM25DocumentSto
 
 
 def test_top_k_is_the_most_that_is_found(filled: BM25DocumentStore) -> None:
-    found = [ids(filled.bm25_retrieval("cat", top_k=k)) for k in (0, 1, np.int64(2), 99)]
-    assert list(map(len, found)) == [0, 1, 2, 3]
-    assert found[3][:2] == found[2]
+    by_k = [ids(filled.bm25_retrieval("cat", top_k=k)) for k in (0, 1, np.int64(2), 99)]
+    assert list(map(len, by_k)) == [0, 1, 2, 3]
+    assert by_k[3][:2] == by_k[2]
 
 
 def test_scaled_scores_lie_between_0_and_1_in_the_same_order(filled: BM25DocumentStore) -> None:
@@ -76,13 +76,13 @@ def test_a_least_score_cuts_what_is_returned_scaled_scores_too(
     filled: BM25DocumentStore,
 ) -> None:
     for scaled in (False, True):
-        found = filled.bm25_retrieval("cat mat", scale_score=scaled)
-        least = found[1].score
+        results = filled.bm25_retrieval("cat mat", scale_score=scaled)
+        least = results[1].score
         cut = filled.bm25_retrieval("cat mat", scale_score=scaled, min_score=least)
         assert [(one.id, one.score) for one in cut] == [
-            (one.id, one.score) for one in found if one.score >= least
+            (one.id, one.score) for one in results if one.score >= least
         ]
-        assert 0 < len(cut) < len(found)
+        assert 0 < len(cut) < len(results)
         assert filled.bm25_retrieval("cat mat", scale_score=scaled, min_score=99) == []
 
 
@@ -90,9 +90,9 @@ def test_a_least_score_cuts_what_is_returned_scaled_scores_too(
 def test_a_least_score_does_not_apply_to_a_filter_alone_which_has_no_scores(
     filled: BM25DocumentStore, scaled: bool
 ) -> None:
-    found = filled.bm25_retrieval(" ", EN, scale_score=scaled, min_score=99)
-    assert found == filled.filter_documents(EN) != []
-    assert filled.bm25_retrieval_batch(["", "cat"], EN, min_score=99) == [found, []]
+    passed = filled.bm25_retrieval(" ", EN, scale_score=scaled, min_score=99)
+    assert passed == filled.filter_documents(EN) != []
+    assert filled.bm25_retrieval_batch(["", "cat"], EN, min_score=99) == [passed, []]
 
 
 def test_a_batch_is_what_one_query_after_the_other_finds(filled: BM25DocumentStore) -> None:
@@ -139,8 +139,8 @@ def test_chinese_words_are_found(store: BM25DocumentStore) -> None:
 def test_results_are_those_of_the_core(documents: list[Document], store: BM25DocumentStore) -> None:
     store.write_documents(documents)
     index = BM25Index.from_texts([one.content or "" for one in documents], ids(documents))
-    found = [(one.id, one.score) for one in store.bm25_retrieval("cats chase dogs")]
-    assert found == [(hit.id, hit.score) for hit in index.search("cats chase dogs")]
+    pairs = [(one.id, one.score) for one in store.bm25_retrieval("cats chase dogs")]
+    assert pairs == [(hit.id, hit.score) for hit in index.search("cats chase dogs")]
 
 
 @pytest.mark.parametrize("top_k", [True, 1.0, "1", None, [1]])
@@ -164,17 +164,17 @@ def test_words_that_match_stand_in_the_meta_where_a_key_is_named(tmp_path: Path)
     store = BM25DocumentStore(tmp_path / "store", spans_key="spans")
     written = [Document(id="a", content="A cat sat.\nCats!"), Document(id="b", content="Dogs run.")]
     store.write_documents(written)
-    (found,) = store.bm25_retrieval("cats")
-    assert found.meta["spans"] == [
+    (document,) = store.bm25_retrieval("cats")
+    assert document.meta["spans"] == [
         {"start": 2, "end": 5, "term": "cat"},
         {"start": 11, "end": 15, "term": "cat"},
     ]
     search = store.hybrid_search("cats", None, 2)
     search.take([("b", 1.0), ("a", 0.5)])
     fused = {one.id: one.meta["spans"] for one in store.hybrid_documents(search)}
-    assert fused == {"a": found.meta["spans"], "b": []}
+    assert fused == {"a": document.meta["spans"], "b": []}
     assert store.filter_documents() == written
     again = BM25DocumentStore.from_dict(store.to_dict())
-    assert again.bm25_retrieval("cats") == [found]
+    assert again.bm25_retrieval("cats") == [document]
     with pytest.raises(TypeError, match="spans_key must be a str or None, got 7"):
         BM25DocumentStore(spans_key=7)  # type: ignore[arg-type]

@@ -69,9 +69,9 @@ def filled(store: BM25DocumentStore, documents: list[Document]) -> BM25DocumentS
 
 def ask(retriever: Any, *args: Any, **kwargs: Any) -> list[Document]:
     """Ask in the sync and the async way; the answers must be equal."""
-    found: list[Document] = retriever.run(*args, **kwargs)["documents"]
-    assert asyncio.run(retriever.run_async(*args, **kwargs))["documents"] == found
-    return found
+    documents: list[Document] = retriever.run(*args, **kwargs)["documents"]
+    assert asyncio.run(retriever.run_async(*args, **kwargs))["documents"] == documents
+    return documents
 
 
 def search(store: BM25DocumentStore, text: str, **options: Any) -> list[Document]:
@@ -107,12 +107,12 @@ def naive_ranking(query: SparseEmbedding, documents: list[Document]) -> list[tup
 
 def test_scores_are_dot_products(filled: BM25DocumentStore, documents: list[Document]) -> None:
     for text in ("chasers", "a cat and a dog", "swimming fishes", "zzz"):
-        found = search(filled, text)
-        assert [(one.id, one.score) for one in found] == naive_ranking(
+        results = search(filled, text)
+        assert [(one.id, one.score) for one in results] == naive_ranking(
             encode(text), encoded(documents)
         )
         stored = {one.id: one for one in filled.filter_documents()}
-        assert [replace(one, score=None) for one in found] == [stored[one.id] for one in found]
+        assert [replace(one, score=None) for one in results] == [stored[one.id] for one in results]
     assert search(filled, "") == []
     rng = np.random.default_rng(5)
     many = [
@@ -126,16 +126,18 @@ def test_scores_are_dot_products(filled: BM25DocumentStore, documents: list[Docu
     ]
     filled.write_documents(many)
     query = SparseEmbedding(list(range(12)), rng.normal(size=12).tolist())
-    found = ask(BM25SparseEmbeddingRetriever(filled, top_k=300), query)
-    assert [(one.id, one.score) for one in found if one.id.isdigit()] == naive_ranking(query, many)
+    results = ask(BM25SparseEmbeddingRetriever(filled, top_k=300), query)
+    assert [(one.id, one.score) for one in results if one.id.isdigit()] == naive_ranking(
+        query, many
+    )
 
 
 def test_the_call_overrides_the_constructor(filled: BM25DocumentStore) -> None:
     retriever = BM25SparseEmbeddingRetriever(filled, ENGLISH, 2, scale_score=True, min_score=0.5)
     query = encode("the cat")
-    found = ask(retriever, query)
-    assert len(found) == 2
-    assert all(0.5 < (one.score or 0) < 1 for one in found)
+    results = ask(retriever, query)
+    assert len(results) == 2
+    assert all(0.5 < (one.score or 0) < 1 for one in results)
     raw = ask(retriever, query, top_k=9, filters=GERMAN, scale_score=False, min_score=0.0)
     assert ids(raw) == ["hund"]
     least = ask(retriever, query, scale_score=False, top_k=1)[0].score
@@ -167,11 +169,11 @@ def test_hybrid_results_are_the_fusion_of_both_under_the_filters(
         [(one.id, one.score or 0.0) for one in ranked]
         for ranked in (by_words, search(filled, query, filters=filters, top_k=100))
     ]
-    found = ask(retriever, query, encode(query), filters, 9)
-    assert [(one.id, one.score) for one in found] == fuse(rankings, method, [0.7, 0.3])
-    assert ids(ask(retriever, query, encode(query), filters, 1)) == ids(found)[:1]
+    results = ask(retriever, query, encode(query), filters, 9)
+    assert [(one.id, one.score) for one in results] == fuse(rankings, method, [0.7, 0.3])
+    assert ids(ask(retriever, query, encode(query), filters, 1)) == ids(results)[:1]
     stored = {one.id: one for one in filled.filter_documents()}
-    assert [replace(one, score=None) for one in found] == [stored[one.id] for one in found]
+    assert [replace(one, score=None) for one in results] == [stored[one.id] for one in results]
 
 
 def test_hybrid_finds_what_either_misses(filled: BM25DocumentStore) -> None:
@@ -205,9 +207,9 @@ def test_a_sparse_embedding_comes_back_as_it_was_written(
     assert store.filter_documents()[0] == document
     assert store.bm25_retrieval("cat")[0].sparse_embedding == sparse
     asked = sparse or SparseEmbedding([1], [1.0])
-    found = ask(BM25SparseEmbeddingRetriever(store), asked)
+    results = ask(BM25SparseEmbeddingRetriever(store), asked)
     weighty = sparse is not None and any(sparse.values)
-    assert [one.sparse_embedding for one in found] == ([sparse] if weighty else [])
+    assert [one.sparse_embedding for one in results] == ([sparse] if weighty else [])
 
 
 def test_numbers_of_numpy_are_stored_and_asked_for(store: BM25DocumentStore) -> None:
@@ -215,9 +217,9 @@ def test_numbers_of_numpy_are_stored_and_asked_for(store: BM25DocumentStore) -> 
     values: Any = np.array([0.5, 2.0], np.float32)
     sparse = SparseEmbedding(indices, values)
     store.write_documents([Document(id="1", content="cat", sparse_embedding=sparse)])
-    (found,) = ask(BM25SparseEmbeddingRetriever(store), sparse)
-    assert found.score == 4.25
-    assert found.sparse_embedding == SparseEmbedding([3, 5], [0.5, 2.0])
+    (document,) = ask(BM25SparseEmbeddingRetriever(store), sparse)
+    assert document.score == 4.25
+    assert document.sparse_embedding == SparseEmbedding([3, 5], [0.5, 2.0])
 
 
 def test_duplicates_are_found_as_the_policy_says(store: BM25DocumentStore) -> None:
@@ -271,9 +273,9 @@ def test_pipelines_embed_write_and_ask(store: BM25DocumentStore, documents: list
     asking.connect("embedder.sparse_embedding", "alone.query_sparse_embedding")
     asking.connect("embedder.sparse_embedding", "hybrid.query_sparse_embedding")
     hybrid = {"query": "on a mat", "filters": ENGLISH}
-    found = asking.run({"embedder": {"text": "chasers"}, "hybrid": hybrid})
-    assert ids(found["alone"]["documents"]) == ["dog"]
-    assert ids(found["hybrid"]["documents"]) == ["cat", "dog"]
+    output = asking.run({"embedder": {"text": "chasers"}, "hybrid": hybrid})
+    assert ids(output["alone"]["documents"]) == ["dog"]
+    assert ids(output["hybrid"]["documents"]) == ["cat", "dog"]
 
 
 def test_retrievers_are_made_again_from_a_dump(tmp_path: Path, documents: list[Document]) -> None:

@@ -48,8 +48,8 @@ def test_what_the_store_says_of_meta_is_what_all_documents_say(
     metas = [document.meta for document in store.filter_documents()]
     assert list(store.get_metadata_fields_info().items()) == list(types_of_fields(metas).items())
     for field in ("x", "y", "$z", "a.b", "none"):
-        found = store.get_metadata_field_min_max(field)
-        assert repr(found) == repr(least_and_greatest(metas, field))
+        answer = store.get_metadata_field_min_max(field)
+        assert repr(answer) == repr(least_and_greatest(metas, field))
 
 
 def test_the_statistics_of_meta_read_few_documents(

@@ -55,9 +55,9 @@ def test_a_document_comes_back_as_it_was_written(
     store: BM25DocumentStore, document: Document
 ) -> None:
     store.write_documents([document])
-    (found,) = store.filter_documents()
-    assert found == document
-    assert found is not document
+    (returned,) = store.filter_documents()
+    assert returned == document
+    assert returned is not document
 
 
 def test_a_folder_keeps_whole_documents(tmp_path: Path) -> None:
@@ -99,17 +99,17 @@ def test_meta_of_other_types_comes_back_in_its_one_obvious_form(store: BM25Docum
     }
     blob = ByteStream(b"a", meta={"size": (1, 2)})
     store.write_documents([Document(id="1", content="cat", meta=meta, blob=blob)])
-    (found,) = store.bm25_retrieval("cat")
-    assert math.isnan(found.meta.pop("nan"))
-    assert found.meta == {
+    (document,) = store.bm25_retrieval("cat")
+    assert math.isnan(document.meta.pop("nan"))
+    assert document.meta == {
         "range": [0, 5],
         "count": 3,
         "weights": [0.5, 1.0],
         "source": "a.md",
         "nested": {"a": [1, [2]]},
     }
-    assert type(found.meta["count"]) is int
-    assert found.blob == ByteStream(b"a", meta={"size": [1, 2]})
+    assert type(document.meta["count"]) is int
+    assert document.blob == ByteStream(b"a", meta={"size": [1, 2]})
 
 
 # --- duplicates -----------------------------------------------------------------------
@@ -252,9 +252,9 @@ def test_nested_values_are_counted_once(store: BM25DocumentStore) -> None:
         {"y": 2, "x": 1},
     ]
     store.write_documents([Document(id=str(n), meta={"v": v}) for n, v in enumerate(values)])
-    found, count = store.get_metadata_field_unique_values("v")
+    page, count = store.get_metadata_field_unique_values("v")
     assert count == 3
-    assert json.dumps(found) == json.dumps([values[2], values[1], values[4]])
+    assert json.dumps(page) == json.dumps([values[2], values[1], values[4]])
     assert store.count_unique_metadata_by_filter({}, ["meta.v"]) == {"v": 3}
 
 

@@ -20,10 +20,10 @@ def test_a_store_ranks_by_weighted_fields(tmp_path: Path) -> None:
     store.write_documents(DOCUMENTS)
     again = BM25DocumentStore.from_dict(store.to_dict())
     for one in (store, again):
-        found = one.bm25_retrieval("cats")
-        assert [document.id for document in found] == ["b", "a", "c"]
+        documents = one.bm25_retrieval("cats")
+        assert [document.id for document in documents] == ["b", "a", "c"]
         contents = [DOCUMENTS[number].content for number in (1, 0, 2)]
-        assert [document.content for document in found] == contents
+        assert [document.content for document in documents] == contents
     assert store.to_dict()["init_parameters"]["fields"] == {"title": 3.0, "text": 1.0}
 
 

@@ -150,8 +150,8 @@ def test_reads_and_other_threads_never_wait_for_writes(
             for n in range(100)
         ]
         assert await asyncio.wait_for(asyncio.to_thread(gate.reached.wait, SOON), SOON)
-        found = await asyncio.wait_for(BM25Retriever(store).run_async("cat"), SOON)
-        assert [one.id for one in found["documents"]] == ["first"]
+        output = await asyncio.wait_for(BM25Retriever(store).run_async("cat"), SOON)
+        assert [one.id for one in output["documents"]] == ["first"]
         assert await asyncio.wait_for(store.count_documents_async(), SOON) == 1
         assert await asyncio.wait_for(asyncio.to_thread(len, "unrelated"), SOON) == 9
         assert not any(write.done() for write in writes)

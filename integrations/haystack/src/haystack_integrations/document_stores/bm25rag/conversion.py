@@ -47,7 +47,7 @@ def to_core(documents: Iterable[Document]) -> list[Stored]:
 
 
 def from_core(
-    found: Sequence[Stored | Hit],
+    stored: Sequence[Stored | Hit],
     scores: Sequence[float | None] | None = None,
     with_embedding: bool = True,
     spans_key: str | None = None,
@@ -56,9 +56,9 @@ def from_core(
 
     Under ``spans_key``, the meta of hits have the words that match.
     """
-    ids, texts, metas, payloads = columns(found, "id", "text", "metadata", "payload")
+    ids, texts, metas, payloads = columns(stored, "id", "text", "metadata", "payload")
     if spans_key is not None:
-        for meta, hit in zip(metas, found, strict=True):
+        for meta, hit in zip(metas, stored, strict=True):
             meta[spans_key] = spans_of(hit)  # type: ignore[arg-type]
     given = [None] * len(ids) if scores is None else scores
     new, set_fields, made = Document.__new__, _set_fields, []

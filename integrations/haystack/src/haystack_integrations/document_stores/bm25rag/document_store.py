@@ -389,10 +389,10 @@ class BM25DocumentStore:
         if not isinstance(meta, dict):
             raise TypeError(f"meta must be a dict, got {type(meta).__name__}")
         with self._writing() as index:
-            found = index.get(index.ids(_required(index, filters)))
+            documents = index.get(index.ids(_required(index, filters)))
             changed = index.update_metadata(
-                [document.id for document in found],
-                [document.metadata | meta for document in found],
+                [document.id for document in documents],
+                [document.metadata | meta for document in documents],
             )
             return len(changed)
 
@@ -422,8 +422,8 @@ class BM25DocumentStore:
             As in ``BM25Retriever.run``; and ``parse_query``, as in ``BM25Retriever``.
         """
         search = self._search(filters, top_k, scale_score, **options)
-        (found,) = search.by_words({"query": query})
-        return found
+        (documents,) = search.by_words({"query": query})
+        return documents
 
     def bm25_retrieval_batch(
         self,
@@ -604,12 +604,12 @@ class BM25DocumentStore:
         """
         if not isinstance(search_term, str | None):
             raise TypeError(f"search_term must be a str or None, got {search_term!r:.100}")
-        first, most = check_count("from_", from_), check_count("size", size)
+        first, count = check_count("from_", from_), check_count("size", size)
         name = field_name(metadata_field)
         values = unique_values(self._sample("values", name, filters), name)
         if search_term:
             values = [value for value in values if search_term.lower() in str(value).lower()]
-        return values[first : first + most], len(values)
+        return values[first : first + count], len(values)
 
     def _sample(
         self, showing: Showing, field: str | None = None, filters: dict[str, Any] | None = None

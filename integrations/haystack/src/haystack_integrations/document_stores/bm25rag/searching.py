@@ -83,8 +83,8 @@ class Search:
             hits = [index.search(one, self.limit, self.filter, **page) for one in few]
         else:
             hits = index.search_batch(few, self.limit, self.filter, **page).hits()
-        found = dict(zip(asked, map(self.documents, hits), strict=True))
-        return [found[name] if name in found else self.page() for name in queries]
+        by_name = dict(zip(asked, map(self.documents, hits), strict=True))
+        return [by_name[name] if name in by_name else self.page() for name in queries]
 
     def rewritten(self, query: AnyQuestion) -> Question:
         """Return a query, parsed, corrected and expanded as asked."""

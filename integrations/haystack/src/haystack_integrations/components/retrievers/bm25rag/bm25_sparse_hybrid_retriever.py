@@ -98,7 +98,7 @@ class BM25SparseHybridRetriever(StoreRetriever):
             ``documents``: new documents with their fused scores, best first.
         """
         asked = self._settled(locals())
-        found = self.document_store.sparse_hybrid_retrieval(
+        documents = self.document_store.sparse_hybrid_retrieval(
             query,
             query_sparse_embedding,
             **asked,
@@ -107,6 +107,6 @@ class BM25SparseHybridRetriever(StoreRetriever):
             weights=self.weights,
             rank_constant=self.rank_constant,
         )
-        return {"documents": found}
+        return {"documents": documents}
 
     run_async = reads(run)
