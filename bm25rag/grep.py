@@ -94,8 +94,8 @@ class GrepMatch:
         """The line, and what matches in it: a hundred places at most, with what stands there."""
         spans: list[Span] = []
         text, at, begin = self._text, 0, 0
-        for found in islice(self._grep.engine.finditer(text), _MOST_SPANS):
-            first, last = found.span()
+        for match in islice(self._grep.engine.finditer(text), _MOST_SPANS):
+            first, last = match.span()
             if first < last:
                 begin, matched = begin + len(_decode(text[at:first])), _decode(text[first:last])
                 spans.append(Span(begin, begin + len(matched), matched))

@@ -50,9 +50,9 @@ def grep_command(
     """
     index = open_index(index_path, options)
     with usage_errors():
-        found = Grep(index, pattern, options["filter_"], regex=regex, ignore_case=ignore_case)
+        grep = Grep(index, pattern, options["filter_"], regex=regex, ignore_case=ignore_case)
     row, document = -1, None
-    for number, match in enumerate(found.matches()):
+    for number, match in enumerate(grep.matches()):
         if not isinstance(match, GrepMatch) or number == k:
             break
         if match.row != row or document is None:

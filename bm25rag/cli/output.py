@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 class Fused(NamedTuple):
     """The hits of one query, as a batch."""
 
-    found: list[Hit]
+    ranking: list[Hit]
 
     def hits(self) -> list[list[Hit]]:
         """Return the hits."""
-        return [self.found]
+        return [self.ranking]
 
     def ids(self) -> list[list[str]]:
         """Return their ids."""
-        return [[hit.id for hit in self.found]]
+        return [[hit.id for hit in self.ranking]]
 
     @property
     def scores(self) -> Float64:
         """Their scores, float64 (1, w)."""
-        return np.array([[hit.score for hit in self.found]])
+        return np.array([[hit.score for hit in self.ranking]])
 
 
 class Answers(NamedTuple):
@@ -130,7 +130,7 @@ def to_json(value: object, indent: int | None = None) -> str:
     except ValueError:
         text = _dump(finite(value), indent)
     # All of these occur within strings, where an escape means the same.
-    return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _json_hits(hits: Sequence[Hit], answers: Answers) -> Iterator[dict[str, Any]]:

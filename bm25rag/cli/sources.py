@@ -119,25 +119,25 @@ class Sources:
             if corpus is None:
                 message = f"{source.path}: not a BEIR folder, there is no corpus.jsonl in it"
                 raise ValueError(message)
-            for found in source.files(self._index_path, self._selection):
-                if found.path != corpus:
+            for file in source.files(self._index_path, self._selection):
+                if file.path != corpus:
                     reason = "beside the corpus.jsonl of a BEIR folder"
-                    self.findings.leave_out(found.problem or reason, found.name)
+                    self.findings.leave_out(file.problem or reason, file.name)
             yield _File(corpus, corpus.name, kind, False, True)
         else:
             yield _File(source.path, source.prefix, kind, False, True)
 
     def _files_of_folder(self, source: Source) -> Iterator[_File]:
-        for found in source.files(self._index_path, self._selection):
-            kind = self._kind_in_folder(source, found.path)
-            if found.problem is not None and found.expected:
-                self._skip(found.name, f"{found.path}: {found.problem}", None)
-            elif found.problem is not None:
-                self.findings.leave_out(found.problem, found.name)
+        for file in source.files(self._index_path, self._selection):
+            kind = self._kind_in_folder(source, file.path)
+            if file.problem is not None and file.expected:
+                self._skip(file.name, f"{file.path}: {file.problem}", None)
+            elif file.problem is not None:
+                self.findings.leave_out(file.problem, file.name)
             elif kind is None:
-                self.findings.leave_out("not of a kind that is read", found.name)
+                self.findings.leave_out("not of a kind that is read", file.name)
             else:
-                yield _File(found.path, found.name, kind, source.pattern is None)
+                yield _File(file.path, file.name, kind, source.pattern is None)
 
     def _kind_in_folder(self, source: Source, path: Path) -> str | None:
         kind, format_ = kind_of(path), self._options["format_"]

@@ -60,9 +60,9 @@ def describe(error: Exception) -> str:
     return _NAMED.sub(_option, text)
 
 
-def _option(found: re.Match[str]) -> str:
-    option = f"--{found[1] or found[2]}".replace("_", "-").replace("--fields", "--field")
-    return option if found[1] else f"{option} "
+def _option(match: re.Match[str]) -> str:
+    option = f"--{match[1] or match[2]}".replace("_", "-").replace("--fields", "--field")
+    return option if match[1] else f"{option} "
 
 
 def describe_warning(warning: Warning | str) -> str:

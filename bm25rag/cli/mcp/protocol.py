@@ -84,10 +84,10 @@ def make_server(tools: IndexTools, running: anyio.CapacityLimiter | None = None)
         context: object, request: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         try:
-            found = _ADDRESS.fullmatch(str(request.uri))
-            if found is None:
+            match = _ADDRESS.fullmatch(str(request.uri))
+            if match is None:
                 raise ValueError(f"a resource is {_RESOURCE}, got {request.uri!s:.200}")
-            index, id = unquote(found[1]), unquote(found[2])
+            index, id = unquote(match[1]), unquote(match[2])
             text = await anyio.to_thread.run_sync(_read, tools, index, id, limiter=running)
         except _ERRORS as error:
             raise MCPError(types.INVALID_PARAMS, _message(error)) from error
