@@ -117,9 +117,9 @@ class KeepingNodes(Dense):
         return ids
 
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        found = super().query(query, **kwargs)
+        result = super().query(query, **kwargs)
         return VectorStoreQueryResult(
-            nodes=[self._nodes[id] for id in found.ids or []],
-            similarities=found.similarities,
-            ids=[f"row {number}" for number in range(len(found.ids or []))],
+            nodes=[self._nodes[id] for id in result.ids or []],
+            similarities=result.similarities,
+            ids=[f"row {number}" for number in range(len(result.ids or []))],
         )

@@ -40,7 +40,7 @@ def test_a_model_sees_one_input_and_gets_texts_with_metadata(tool: RetrieverTool
     assert shown["parameters"]["required"] == ["input"]
     output = tool.call(input="cats")
     assert output.content.strip() == "year: 2021\n\nA cat sleeps."
-    assert [found.node.node_id for found in output.raw_output] == ["cat"]
+    assert [scored.node.node_id for scored in output.raw_output] == ["cat"]
 
 
 def test_it_can_be_awaited_and_nothing_found_is_no_error(tool: RetrieverTool) -> None:

@@ -12,8 +12,8 @@ from llamaindex_nodes import node
 
 
 def scores(retriever: BM25Retriever, query: str = "cats grass new") -> dict[str, float | None]:
-    found = retriever.search(query, similarity_top_k=100)
-    return {each.node.node_id: each.score for each in found}
+    nodes = retriever.search(query, similarity_top_k=100)
+    return {each.node.node_id: each.score for each in nodes}
 
 
 def test_adding_replaces_by_id(nodes: list[TextNode]) -> None:

@@ -97,10 +97,10 @@ def leaf_passes(each: TextNode, leaf: MetadataFilter) -> bool:
 
 
 def leaves(filters: MetadataFilters) -> list[MetadataFilter]:
-    found: list[MetadataFilter] = []
+    leaf_filters: list[MetadataFilter] = []
     for part in filters.filters:
-        found += leaves(part) if isinstance(part, MetadataFilters) else [part]
-    return found
+        leaf_filters += leaves(part) if isinstance(part, MetadataFilters) else [part]
+    return leaf_filters
 
 
 def takes(leaf: MetadataFilter) -> bool:
@@ -137,8 +137,8 @@ def test_every_filter_means_what_it_means_in_llama_index(
         with pytest.raises(TypeError, match=r"filter on .*: operator .* takes .*, got"):
             retriever.search("find", filters=filters)
         return
-    found = [each.node.node_id for each in retriever.search("find", filters=filters)]
-    assert found == [each.node_id for each in nodes if passes(each, filters)]
+    passed = [each.node.node_id for each in retriever.search("find", filters=filters)]
+    assert passed == [each.node_id for each in nodes if passes(each, filters)]
 
 
 def found(retriever: BM25Retriever, *filters: Any, condition: str = "and") -> set[str]:
@@ -269,8 +269,8 @@ def test_dates_that_the_core_wrote_are_strings_to_filters_too(
     noon = datetime(2024, 5, 1, 12, tzinfo=UTC)
     retriever.bm25.update_metadata(["a", "b", "d"], [{"k": date(2024, 5, 1)}, {"k": noon}, {}])
     leaf = MetadataFilter(key="k", operator=operator, value=value)
-    found = retriever.search("find", filters=MetadataFilters(filters=[leaf]))
-    assert "".join(sorted(each.node_id for each in found)) == expected
+    passed = retriever.search("find", filters=MetadataFilters(filters=[leaf]))
+    assert "".join(sorted(each.node_id for each in passed)) == expected
     assert retriever.get_nodes(["b"])[0].metadata == {"k": noon}
 
 
@@ -300,5 +300,5 @@ def test_dates_in_lists_that_the_core_wrote_are_strings_to_filters_too(
     leaf = MetadataFilter(key="k", operator=operator, value=value)
     condition = FilterCondition.NOT if negated else FilterCondition.AND
     wanted = MetadataFilters(filters=[leaf], condition=condition)
-    found = {each.node_id for each in retriever.search("find", filters=wanted)}
-    assert found == (set("abcdefg") - set(expected) if negated else set(expected))
+    passed = {each.node_id for each in retriever.search("find", filters=wanted)}
+    assert passed == (set("abcdefg") - set(expected) if negated else set(expected))

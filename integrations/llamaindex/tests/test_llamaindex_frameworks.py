@@ -75,10 +75,10 @@ def test_fusion_in_every_mode(
         llm=MockLLM(),
         use_async=use_async,
     )
-    found = fusion.retrieve("cats")
+    fused = fusion.retrieve("cats")
     # A node of both is one node: the hash is the same.
-    assert sorted(each.node_id for each in found) == ["cat", "cow", "dog", "hen"]
-    assert asyncio.run(fusion.aretrieve("cats")) == found
+    assert sorted(each.node_id for each in fused) == ["cat", "cow", "dog", "hen"]
+    assert asyncio.run(fusion.aretrieve("cats")) == fused
     assert [each.node_id for each in retriever.retrieve("cats")] == ["dog", "cat"]
 
 
@@ -104,11 +104,11 @@ def test_fusion_of_generated_queries(retriever: BM25Retriever) -> None:
     )
     assert {each.node_id for each in fusion.retrieve("cats")} == {"cat", "dog", "cow"}
     # In one search, whose scores are the sums.
-    found = retriever.search(Query("cats", also=["grass"]))
-    assert {each.node_id for each in found} == {"cat", "dog", "cow"}
+    fused = retriever.search(Query("cats", also=["grass"]))
+    assert {each.node_id for each in fused} == {"cat", "dog", "cow"}
     scores = [retriever.bm25.scores(question) for question in ("cats", "grass")]
     best = sorted(sum(scores).tolist(), reverse=True)
-    assert [each.score for each in found] == pytest.approx(best[:3])
+    assert [each.score for each in fused] == pytest.approx(best[:3])
 
 
 def test_a_query_engine_answers_with_sources(retriever: BM25Retriever) -> None:
@@ -165,9 +165,9 @@ def test_relationships_lead_to_neighbours(nodes: list[TextNode]) -> None:
         before.relationships[NodeRelationship.NEXT] = RelatedNodeInfo(node_id=after.node_id)
     docstore = SimpleDocumentStore()
     docstore.add_documents(nodes)
-    found = BM25Retriever.from_defaults(docstore=docstore).retrieve("grass")
+    results = BM25Retriever.from_defaults(docstore=docstore).retrieve("grass")
     wider = PrevNextNodePostprocessor(docstore=docstore, num_nodes=1, mode="both")
-    assert [each.node_id for each in wider.postprocess_nodes(found)] == ["dog", "cow", "hen"]
+    assert [each.node_id for each in wider.postprocess_nodes(results)] == ["dog", "cow", "hen"]
 
 
 def test_parents_are_merged() -> None:
@@ -215,8 +215,8 @@ def test_small_parts_lead_to_large_ones(pages: list[Document]) -> None:
         retriever_dict={"lexical": lexical},
         node_dict={each.node_id: each for each in large},
     )
-    (found,) = recursive.retrieve("fish")
-    assert found.node == large[0]
+    (scored,) = recursive.retrieve("fish")
+    assert scored.node == large[0]
     # The same with no other retriever.
     direct = BM25Retriever(small, object_map={each.node_id: each for each in large})
     assert [each.node for each in direct.retrieve("fish")] == [large[0]]
@@ -225,25 +225,27 @@ def test_small_parts_lead_to_large_ones(pages: list[Document]) -> None:
 def test_a_sentence_brings_its_window(pages: list[Document]) -> None:
     parts = SentenceWindowNodeParser.from_defaults(window_size=1).get_nodes_from_documents(pages)
     retriever = BM25Retriever.from_defaults(nodes=parts)
-    (found,) = retriever.retrieve("fish")
-    assert "runs" not in found.text
+    (scored,) = retriever.retrieve("fish")
+    assert "runs" not in scored.text
     assert retriever.retrieve("window") == [], "the window is not indexed"
     replaced = MetadataReplacementPostProcessor(target_metadata_key="window")
-    assert "runs" in replaced.postprocess_nodes([found])[0].text
-    assert retriever.retrieve("fish") == [found.model_copy(update={"node": parts_of(found, parts)})]
+    assert "runs" in replaced.postprocess_nodes([scored])[0].text
+    assert retriever.retrieve("fish") == [
+        scored.model_copy(update={"node": parts_of(scored, parts)})
+    ]
 
 
-def parts_of(found: NodeWithScore, parts: list[BaseNode]) -> BaseNode:
-    return next(part for part in parts if part.node_id == found.node_id)
+def parts_of(scored: NodeWithScore, parts: list[BaseNode]) -> BaseNode:
+    return next(part for part in parts if part.node_id == scored.node_id)
 
 
 def test_headings_can_be_filtered_by(pages: list[Document]) -> None:
     parts = MarkdownNodeParser().get_nodes_from_documents(pages)
     below_dog = MetadataFilter(key="header_path", value="/dog/", operator="text_match")
     retriever = BM25Retriever(parts, filters=MetadataFilters(filters=[below_dog]))
-    (found,) = retriever.retrieve("who eats fish or meat")
-    assert "meat" in found.text
-    assert found.metadata == {"file": "dog.md", "header_path": "/dog/"}
+    (scored,) = retriever.retrieve("who eats fish or meat")
+    assert "meat" in scored.text
+    assert scored.metadata == {"file": "dog.md", "header_path": "/dog/"}
 
 
 def test_whole_documents_answer_in_engines(pages: list[Document]) -> None:

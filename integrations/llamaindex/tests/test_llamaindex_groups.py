@@ -27,9 +27,9 @@ DECAY = Decay("date", "1y", floor=0.001, now="2009-01-01")
 
 def test_a_retriever_groups_and_lowers(tmp_path: Path) -> None:
     retriever = BM25Retriever(NODES, similarity_top_k=9, group="ref_doc_id")
-    found = retriever.retrieve("red boat")
-    assert len(found) == 3
-    assert {one.node.ref_doc_id for one in found} == {"parent0", "parent1", "parent2"}
+    nodes = retriever.retrieve("red boat")
+    assert len(nodes) == 3
+    assert {one.node.ref_doc_id for one in nodes} == {"parent0", "parent1", "parent2"}
     assert len(retriever.search("red boat", per_group=2)) == 6
     assert len(retriever.search("red boat", group="a.b")) == 2
     newest = BM25Retriever(NODES, similarity_top_k=1, decay=DECAY, group="a.b")

@@ -59,11 +59,11 @@ def question(text: str, mode: str = "hybrid", **more: Any) -> VectorStoreQuery:
 
 
 def ask(store: BM25VectorStore, text: str, mode: str = "hybrid", **more: Any) -> list[str]:
-    found = store.query(question(text, mode, **more))
-    assert found.nodes is not None
-    assert [each.node_id for each in found.nodes] == found.ids
-    assert asyncio.run(store.aquery(question(text, mode, **more))) == found
-    return found.ids
+    result = store.query(question(text, mode, **more))
+    assert result.nodes is not None
+    assert [each.node_id for each in result.nodes] == result.ids
+    assert asyncio.run(store.aquery(question(text, mode, **more))) == result
+    return result.ids
 
 
 def where(key: str, value: Any, operator: str = "==") -> MetadataFilters:
@@ -94,8 +94,8 @@ def test_both_legs_are_fused(method: Any, alpha: float | None, nodes: list[TextN
         ranking if w else [] for ranking, w in zip(rankings, (1 - weight, weight), strict=True)
     ]
     expected = fuse(asked, method, [1 - weight, weight])
-    found = store.query(question("cats mat", alpha=alpha))
-    assert list(zip(found.ids or [], found.similarities or [], strict=True)) == expected
+    result = store.query(question("cats mat", alpha=alpha))
+    assert list(zip(result.ids or [], result.similarities or [], strict=True)) == expected
 
 
 def test_what_one_leg_misses_is_not_lost(nodes: list[TextNode]) -> None:
@@ -119,8 +119,8 @@ def test_the_numbers_of_nodes(nodes: list[TextNode]) -> None:
 
 def test_nodes_come_back_as_they_were_added(nodes: list[TextNode]) -> None:
     for kind in KINDS:
-        found = hybrid_of(nodes, kind).query(question("cats")).nodes
-        assert sorted(found or [], key=lambda each: nodes.index(each)) == nodes
+        returned = hybrid_of(nodes, kind).query(question("cats")).nodes
+        assert sorted(returned or [], key=lambda each: nodes.index(each)) == nodes
 
 
 def test_words_alone_need_no_vector(nodes: list[TextNode]) -> None:
@@ -133,8 +133,8 @@ def test_words_alone_need_no_vector(nodes: list[TextNode]) -> None:
 def test_other_modes_are_the_dense_stores(nodes: list[TextNode]) -> None:
     store = hybrid_of(nodes)
     assert ask(store, "cats mat", "default", similarity_top_k=1) == ["cat"]
-    found = store.query(question("cats", "mmr"), mmr_threshold=0.1)
-    assert len(found.ids or []) == 4
+    result = store.query(question("cats", "mmr"), mmr_threshold=0.1)
+    assert len(result.ids or []) == 4
     assert dense_of(store)._asked[-1].mode is VectorStoreQueryMode.MMR
 
 
@@ -144,8 +144,8 @@ def test_the_retriever_of_an_index_uses_every_mode(nodes: list[TextNode]) -> Non
     index.insert_nodes(nodes)
     for mode in ("hybrid", "default", "text_search"):
         retriever = index.as_retriever(vector_store_query_mode=mode, similarity_top_k=1, alpha=0.5)
-        (found,) = retriever.retrieve("The cats sat.")
-        assert found.node == nodes[0]
+        (scored,) = retriever.retrieve("The cats sat.")
+        assert scored.node == nodes[0]
         assert asyncio.run(retriever.aretrieve("The cats sat."))[0].node == nodes[0]
 
 
@@ -187,10 +187,10 @@ def test_filters_and_ids_reach_the_dense_store(nodes: list[TextNode]) -> None:
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.lists(metadata, min_size=1, max_size=5), nested, st.sampled_from(KINDS))
 def test_whatever_the_dense_store_makes_of_filters_the_results_are_those_that_pass(
-    found: list[dict[str, Any]], filters: MetadataFilters, kind: type[Dense]
+    metadatas: list[dict[str, Any]], filters: MetadataFilters, kind: type[Dense]
 ) -> None:
-    nodes = [node(str(number), "word", **{}) for number in range(len(found))]
-    for each, values in zip(nodes, found, strict=True):
+    nodes = [node(str(number), "word", **{}) for number in range(len(metadatas))]
+    for each, values in zip(nodes, metadatas, strict=True):
         each.metadata = values
     store = hybrid_of(nodes, kind, metadata_mode=MetadataMode.NONE)
     try:
@@ -305,8 +305,8 @@ def test_a_node_that_is_added_during_a_query_is_left_out(nodes: list[TextNode]) 
             return super().query(query, **kwargs)
 
     store = hybrid_of(nodes, Adding)
-    found = store.query(question("cats")).ids or []
-    assert set(found) == {"cat", "dog", "cow", "hen"}
+    ids = store.query(question("cats")).ids or []
+    assert set(ids) == {"cat", "dog", "cow", "hen"}
     assert "new" in (store.query(question("cats")).ids or [])
 
 
@@ -517,5 +517,5 @@ def test_ranks_need_no_similarities_and_distances_rise(nodes: list[TextNode]) ->
     assert (store.query(question("cats"), answer=answer).ids or [])[0] == "dog"
     store = BM25VectorStore(store.bm25, dense=store.dense)
     distances = VectorStoreQueryResult(ids=["cow", "hen"], similarities=[0.1, 7.0])
-    found = store.query(question("cats", alpha=1), answer=distances)
-    assert (found.ids, found.similarities) == (["cow", "hen"], [1.0, 0.0])
+    result = store.query(question("cats", alpha=1), answer=distances)
+    assert (result.ids, result.similarities) == (["cow", "hen"], [1.0, 0.0])

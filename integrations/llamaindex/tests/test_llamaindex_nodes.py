@@ -36,24 +36,26 @@ def test_a_node_comes_back_as_it_was(given: BaseNode, mode: MetadataMode) -> Non
     retriever = BM25Retriever.from_defaults(nodes=[given], metadata_mode=mode, language=None)
     if "find" not in given.get_content(metadata_mode=mode):
         pytest.skip("there is nothing to find in this mode")
-    ((found, _),) = ((each.node, each.score) for each in retriever.retrieve("find"))
-    assert type(found) is type(given)
-    assert found == expected
-    assert found.hash == expected.hash
+    ((returned, _),) = ((each.node, each.score) for each in retriever.retrieve("find"))
+    assert type(returned) is type(given)
+    assert returned == expected
+    assert returned.hash == expected.hash
     assert given == expected, "the node that was given has changed"
     for other in MetadataMode:
-        assert found.get_content(metadata_mode=other) == expected.get_content(metadata_mode=other)
+        assert returned.get_content(metadata_mode=other) == expected.get_content(
+            metadata_mode=other
+        )
 
 
 def test_found_nodes_are_like_those_that_llamaindex_makes() -> None:
     """In every respect: what is set, pickles, copies and dumps; and they share nothing."""
     nodes = [TextNode(text=f"find {number}", metadata={"n": number}) for number in range(2)]
     first, second = BM25Retriever.from_defaults(nodes=nodes).retrieve("find")
-    for found in (first, second):
-        node = found.node
+    for scored in (first, second):
+        node = scored.node
         bare = TextNode(id_=node.node_id, text=node.get_content(), metadata=node.metadata)
-        made = NodeWithScore(node=bare, score=found.score)
-        for ours, theirs in ((found, made), (node, bare)):
+        made = NodeWithScore(node=bare, score=scored.score)
+        for ours, theirs in ((scored, made), (node, bare)):
             assert ours == theirs
             assert repr(ours) == repr(theirs)
             assert ours.__getstate__().keys() == theirs.__getstate__().keys()
@@ -71,9 +73,9 @@ def test_the_parts_of_a_splitter_come_back() -> None:
     document = Document(text=text, metadata={"file": "a.txt"})
     parts = SentenceSplitter(chunk_size=64, chunk_overlap=8).get_nodes_from_documents([document])
     retriever = BM25Retriever.from_defaults(nodes=parts, similarity_top_k=100)
-    found = {each.node.node_id: each.node for each in retriever.retrieve("cat dog")}
-    assert found == {part.node_id: part for part in parts}
-    first = found[parts[0].node_id]
+    returned = {each.node.node_id: each.node for each in retriever.retrieve("cat dog")}
+    assert returned == {part.node_id: part for part in parts}
+    first = returned[parts[0].node_id]
     assert first.ref_doc_id == document.doc_id
     assert first.next_node is not None
     assert first.next_node.node_id == parts[1].node_id
@@ -144,9 +146,9 @@ def test_metadata_of_loaders_are_stored_and_filtered(
     document = Document(text="find this", metadata={"k": given})
     nodes = SentenceSplitter().get_nodes_from_documents([document])  # copies them to relationships
     retriever = BM25Retriever(nodes, filters=MetadataFilters(filters=[matching]))
-    (found,) = retriever.retrieve("find")
-    assert found.metadata == {"k": returned}
-    assert type(found.metadata["k"]) is type(returned)
+    (scored,) = retriever.retrieve("find")
+    assert scored.metadata == {"k": returned}
+    assert type(scored.metadata["k"]) is type(returned)
 
 
 def test_the_metadata_of_data_frames_are_stored_and_filtered() -> None:
@@ -156,11 +158,11 @@ def test_the_metadata_of_data_frames_are_stored_and_filtered() -> None:
     on_that_day = MetadataFilter(key="at", value="2024-05-01T10", operator="text_match")
     empty = MetadataFilter(key="none", value=None, operator="is_empty")
     retriever = BM25Retriever(nodes, filters=MetadataFilters(filters=[on_that_day, empty]))
-    (found,) = retriever.retrieve("find")
-    assert found.metadata["at"] == datetime(2024, 5, 1, 10, tzinfo=UTC)
-    assert type(found.metadata["at"]) is datetime
-    assert found.metadata["none"] is None
-    assert found.metadata["x"] != found.metadata["x"]
+    (returned,) = retriever.retrieve("find")
+    assert returned.metadata["at"] == datetime(2024, 5, 1, 10, tzinfo=UTC)
+    assert type(returned.metadata["at"]) is datetime
+    assert returned.metadata["none"] is None
+    assert returned.metadata["x"] != returned.metadata["x"]
 
 
 def test_what_else_cannot_be_stored_names_row_node_and_place() -> None:
@@ -192,5 +194,5 @@ def test_a_lone_surrogate_comes_back() -> None:
     """In text that is indexed, and in text that only the payload has."""
     for template in ("{metadata_str} {content}", "{metadata_str}"):
         given = TextNode(text="a \ud800 b", metadata={"x": "find"}, text_template=template)
-        (found,) = BM25Retriever([given]).retrieve("find")
-        assert found.node == given
+        (returned,) = BM25Retriever([given]).retrieve("find")
+        assert returned.node == given

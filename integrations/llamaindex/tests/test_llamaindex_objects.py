@@ -28,9 +28,9 @@ def about(index_id: str = "animals", id: str = "i", obj: object = None) -> Index
 
 
 def ids(retriever: BM25Retriever) -> list[str]:
-    found = [each.node_id for each in retriever.retrieve("animals")]
-    assert [each.node_id for each in asyncio.run(retriever.aretrieve("animals"))] == found
-    return found
+    node_ids = [each.node_id for each in retriever.retrieve("animals")]
+    assert [each.node_id for each in asyncio.run(retriever.aretrieve("animals"))] == node_ids
+    return node_ids
 
 
 def reloaded(retriever: BM25Retriever, folder: Path) -> BM25Retriever:
@@ -189,14 +189,14 @@ def test_nodes_that_are_returned_have_their_objects() -> None:
 
 def test_an_engine_may_be_the_object() -> None:
     engine = RetrieverQueryEngine.from_args(reaching("deep"), llm=MockLLM())
-    (found,) = BM25Retriever([about(obj=engine)]).retrieve("animals")
-    assert "animals and plants" in found.text
+    (scored,) = BM25Retriever([about(obj=engine)]).retrieve("animals")
+    assert "animals and plants" in scored.text
 
 
 def test_a_document_as_object_has_a_text() -> None:
     target = Document(id_="target", text="reached")
-    (found,) = BM25Retriever([about(obj=target)]).retrieve("animals")
-    assert (found.node_id, found.text) == ("target", "reached")
+    (scored,) = BM25Retriever([about(obj=target)]).retrieve("animals")
+    assert (scored.node_id, scored.text) == ("target", "reached")
 
 
 # --- classes ------------------------------------------------------------------------------
@@ -219,15 +219,15 @@ def test_a_class_that_is_not_imported_becomes_a_text_node_with_a_warning(tmp_pat
     forget_class(tmp_path, "their.module.Chapter")
     retriever = BM25Retriever.from_persist_dir(tmp_path)
     with pytest.warns(UserWarning, match=r"node 'p' was stored as a their\.module\.Chapter"):
-        (found,) = retriever.retrieve("animal")
-    assert found.node == TextNode(id_="p", text="one animal", metadata={"year": 2024})
+        (scored,) = retriever.retrieve("animal")
+    assert scored.node == TextNode(id_="p", text="one animal", metadata={"year": 2024})
 
     class Chapter(Paragraph):
         """Imported at last."""
 
     Chapter.__module__, Chapter.__qualname__ = "their.module", "Chapter"
-    (found,) = retriever.retrieve("animal")
-    assert found.node == Chapter(**given.model_dump())
+    (scored,) = retriever.retrieve("animal")
+    assert scored.node == Chapter(**given.model_dump())
 
 
 def test_the_class_of_a_deleted_node_prevents_neither_loading_nor_pickling(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ def nodes() -> list[TextNode]:
     return [TextNode(id_=id, text=text, embedding=[1.0]) for id, text in TEXTS.items()]
 
 
-def ids(found: list[NodeWithScore]) -> list[str]:
-    return [one.node.node_id for one in found]
+def ids(scored: list[NodeWithScore]) -> list[str]:
+    return [one.node.node_id for one in scored]
 
 
 def test_retrievers_take_queries_and_parse_texts_if_told_to(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_retrievers_take_queries_and_parse_texts_if_told_to(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ('-"new york" +york', {"york", "old"}),
         ("york -new", {"york"}),
@@ -51,7 +51,7 @@ def test_retrievers_take_queries_and_parse_texts_if_told_to(tmp_path: Path) -> N
 @pytest.mark.parametrize("mode", ["text_search", "hybrid", "default", "sparse"])
 @pytest.mark.parametrize("keeps_text", [True, False])
 def test_all_that_a_store_finds_passes_the_parts(
-    mode: str, keeps_text: bool, text: str, found: set[str]
+    mode: str, keeps_text: bool, text: str, expected: set[str]
 ) -> None:
     asked: list[str] = []
 
@@ -72,5 +72,5 @@ def test_all_that_a_store_finds_passes_the_parts(
         mode = "text_search"
     query = VectorStoreQuery([1.0], 3, query_str=text, mode=VectorStoreQueryMode(mode))
     result = store.query(query, parse_query=True, correct=corrects)
-    assert set(result.ids or ()) == found
+    assert set(result.ids or ()) == expected
     assert all("-" not in one and '"' not in one for one in asked)

@@ -78,9 +78,9 @@ def test_the_settings_are_restored(nodes: list[TextNode], tmp_path: Path) -> Non
 def test_every_kind_of_node_is_restored(tmp_path: Path) -> None:
     retriever = BM25Retriever(NODES.values(), language=None, similarity_top_k=100)
     again = saved(retriever, tmp_path)
-    found = retriever.retrieve("find")
-    assert again.retrieve("find") == found
-    assert {type(each.node) for each in found} >= {TextNode, Paragraph, IndexNode}
+    nodes = retriever.retrieve("find")
+    assert again.retrieve("find") == nodes
+    assert {type(each.node) for each in nodes} >= {TextNode, Paragraph, IndexNode}
 
 
 def test_a_loaded_retriever_can_be_changed_and_saved_again(
@@ -279,4 +279,4 @@ def test_a_folder_of_shards_is_loaded_and_written_like_any_other(
     with BM25Index.open(tmp_path / "it", mode="w") as writer:
         BM25Retriever(existing_bm25=writer).add_nodes([node("zebra", "A zebra.")])
     reader = BM25Retriever(existing_bm25=BM25Index.open(tmp_path / "it"))
-    assert [found.node_id for found in reader.retrieve("zebra")] == ["zebra"]
+    assert [scored.node_id for scored in reader.retrieve("zebra")] == ["zebra"]

@@ -48,10 +48,10 @@ def by_retriever(given: list[TextNode]) -> Ask:
     retriever = BM25Retriever(given)
 
     def ask(question: Any, k: int = 10, **options: Any) -> Found:
-        found = retriever.search(question, similarity_top_k=k, **options)
+        nodes = retriever.search(question, similarity_top_k=k, **options)
         awaited = asyncio.run(retriever.asearch(question, similarity_top_k=k, **options))
-        assert awaited == found
-        return [(each.node_id, each.score) for each in found]
+        assert awaited == nodes
+        return [(each.node_id, each.score) for each in nodes]
 
     return ask
 
@@ -67,9 +67,9 @@ def by_store(given: list[TextNode], mode: str = "text_search") -> Ask:
             filters=filters,
             mode=Mode(mode),
         )
-        found = store.query(query, **options)
-        assert asyncio.run(store.aquery(query, **options)) == found
-        return list(zip(found.ids or [], found.similarities or [], strict=True))
+        result = store.query(query, **options)
+        assert asyncio.run(store.aquery(query, **options)) == result
+        return list(zip(result.ids or [], result.similarities or [], strict=True))
 
     return ask
 
@@ -157,8 +157,8 @@ def test_a_retriever_of_the_framework_finds_by_filters_alone(many: list[TextNode
         for mode in ("default", "text_search", *(["hybrid"] if dense else [])):
             options = {"vector_store_query_mode": mode, "similarity_top_k": 3, "filters": PETS}
             options["filters"] = where("odd", 1)
-            found = index.as_retriever(**options).retrieve("")
-            assert [(each.node_id, each.score) for each in found] == [
+            nodes = index.as_retriever(**options).retrieve("")
+            assert [(each.node_id, each.score) for each in nodes] == [
                 ("1", 0.0),
                 ("3", 0.0),
                 ("5", 0.0),
@@ -197,9 +197,9 @@ def test_pages_of_fused_and_dense_results(mode: str, many: list[TextNode]) -> No
             similarity_top_k=k,
             mode=Mode(mode),
         )
-        found = store.query(query, **options)
-        assert asyncio.run(store.aquery(query, **options)) == found
-        return list(zip(found.ids or [], found.similarities or [], strict=True))
+        result = store.query(query, **options)
+        assert asyncio.run(store.aquery(query, **options)) == result
+        return list(zip(result.ids or [], result.similarities or [], strict=True))
 
     whole = ask(40)
     assert len(whole) == 40
@@ -348,9 +348,9 @@ def test_words_that_match_stand_in_the_metadata_where_a_key_is_named(tmp_path: P
     spans = {one.node_id: one.metadata["spans"] for one in retriever.retrieve("cats")}
     expected = [{"start": 2, "end": 5, "term": "cat"}, {"start": 11, "end": 15, "term": "cat"}]
     assert spans == {"a": expected, "b": []}
-    (found, _) = retriever.retrieve("cats")
-    assert found.node.get_content(MetadataMode.LLM) == nodes[0].get_content(MetadataMode.LLM)
-    assert found.node.get_content(MetadataMode.EMBED) == nodes[0].get_content(MetadataMode.EMBED)
+    (scored, _) = retriever.retrieve("cats")
+    assert scored.node.get_content(MetadataMode.LLM) == nodes[0].get_content(MetadataMode.LLM)
+    assert scored.node.get_content(MetadataMode.EMBED) == nodes[0].get_content(MetadataMode.EMBED)
     retriever.persist(tmp_path)
     again = BM25Retriever.from_persist_dir(tmp_path)
     assert {one.node_id: one.metadata["spans"] for one in again.retrieve("cats")} == spans

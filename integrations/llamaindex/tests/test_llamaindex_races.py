@@ -55,12 +55,12 @@ def test_a_node_of_another_source_does_not_leak_while_a_filter_is_translated(
     retriever = BM25Retriever([node("1", "cat", "A")])
     retriever.bm25.update_metadata(["1"], [{"year": 1}])
     write_after_translating(monkeypatch, lambda: retriever.add_nodes([node("1", "cat", "B")]))
-    found: list[Any]
+    nodes: list[Any]
     if way == "search":
-        found = [one.node for one in retriever.search("cat", filters=where("ref_doc_id", "A"))]
+        nodes = [one.node for one in retriever.search("cat", filters=where("ref_doc_id", "A"))]
     else:
-        found = list(retriever.get_nodes(filters=where("ref_doc_id", "A")))
-    assert [one.ref_doc_id for one in found] == ["A"], "the node as it was when asked"
+        nodes = list(retriever.get_nodes(filters=where("ref_doc_id", "A")))
+    assert [one.ref_doc_id for one in nodes] == ["A"], "the node as it was when asked"
     assert retriever.get_nodes()[0].ref_doc_id == "B"
 
 

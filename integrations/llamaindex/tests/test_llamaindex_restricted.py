@@ -45,8 +45,8 @@ def test_no_call_of_a_retriever_finds_more(folder: Path) -> None:
     for each in (made, pickle.loads(pickle.dumps(made))):
         for filters in WIDER:
             for query in ("boat", ""):
-                found = each.search(query, filters=filters, correct=True, expand=True)
-                assert {one.node.metadata["tenant"] for one in found} <= {"b"}
+                nodes = each.search(query, filters=filters, correct=True, expand=True)
+                assert {one.node.metadata["tenant"] for one in nodes} <= {"b"}
     assert len(made) == 3
     with pytest.raises(ReadOnlyError):
         made.add_nodes(NODES)

@@ -31,8 +31,8 @@ OLD = MetadataFilters(filters=[MetadataFilter(key="year", value=2020, operator="
 EVERYTHING = MetadataFilters(filters=[])
 
 
-def ids(found: list[NodeWithScore]) -> list[str]:
-    return [each.node.node_id for each in found]
+def ids(nodes: list[NodeWithScore]) -> list[str]:
+    return [each.node.node_id for each in nodes]
 
 
 def test_it_is_a_retriever_of_llama_index() -> None:
@@ -43,10 +43,10 @@ def test_it_is_a_retriever_of_llama_index() -> None:
 
 
 def test_finds_nodes_best_first(nodes: list[TextNode]) -> None:
-    found = BM25Retriever.from_defaults(nodes=nodes).retrieve("cats")
-    assert ids(found) == ["dog", "cat"]
-    assert found[0].score > found[1].score > 0
-    assert all(type(each.score) is float for each in found)
+    results = BM25Retriever.from_defaults(nodes=nodes).retrieve("cats")
+    assert ids(results) == ["dog", "cat"]
+    assert results[0].score > results[1].score > 0
+    assert all(type(each.score) is float for each in results)
 
 
 def test_scores_are_those_of_the_core(nodes: list[TextNode]) -> None:
@@ -54,8 +54,8 @@ def test_scores_are_those_of_the_core(nodes: list[TextNode]) -> None:
     expected = BM25Index.from_texts(
         [each.get_content("embed") for each in nodes], variant="bm25+", k1=0.9
     ).search("cats year")
-    found = retriever.search("cats year", similarity_top_k=10)
-    assert [each.score for each in found] == [hit.score for hit in expected]
+    results = retriever.search("cats year", similarity_top_k=10)
+    assert [each.score for each in results] == [hit.score for hit in expected]
 
 
 @pytest.mark.parametrize("query", ["zebra", "", "   ", "the of and", "?!"])
@@ -111,15 +111,15 @@ def test_the_excluded_metadata_are_not_indexed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "found"), [("none", ""), ("embed", "e"), ("llm", "l"), ("all", "el")]
+    ("mode", "keys"), [("none", ""), ("embed", "e"), ("llm", "l"), ("all", "el")]
 )
-def test_the_metadata_mode_says_which_text_is_indexed(mode: Any, found: str) -> None:
+def test_the_metadata_mode_says_which_text_is_indexed(mode: Any, keys: str) -> None:
     both = TextNode(id_="n", text="content", metadata={"e": "embedded", "l": "shown"})
     both.excluded_embed_metadata_keys, both.excluded_llm_metadata_keys = ["l"], ["e"]
     retriever = BM25Retriever.from_defaults(nodes=[both], metadata_mode=mode)
     assert ids(retriever.retrieve("content")) == ["n"]
     for key, query in (("e", "embedded"), ("l", "shown")):
-        assert bool(retriever.retrieve(query)) == (key in found)
+        assert bool(retriever.retrieve(query)) == (key in keys)
 
 
 def test_a_result_is_a_copy(nodes: list[TextNode]) -> None:
@@ -224,9 +224,9 @@ def test_search_takes_settings_for_one_query(nodes: list[TextNode]) -> None:
 
 def test_asearch_does_the_same(nodes: list[TextNode]) -> None:
     retriever = BM25Retriever.from_defaults(nodes=nodes)
-    found = asyncio.run(retriever.asearch("cats", similarity_top_k=5, filters=OLD))
-    assert found == retriever.search("cats", similarity_top_k=5, filters=OLD)
-    assert ids(found) == ["cat"]
+    results = asyncio.run(retriever.asearch("cats", similarity_top_k=5, filters=OLD))
+    assert results == retriever.search("cats", similarity_top_k=5, filters=OLD)
+    assert ids(results) == ["cat"]
 
 
 @pytest.mark.parametrize("value", [True, 2.0, "2", [2]])
@@ -330,8 +330,8 @@ def test_a_tokenizer_does_not_go_with_what_it_replaces() -> None:
 def test_documents_of_a_core_index_become_text_nodes() -> None:
     index = BM25Index()
     index.add(["one cat", "two"], ids=["a", "b"], metadata=[{"x": 1}, {}], payloads=[b"?", None])
-    found = BM25Retriever(existing_bm25=index).retrieve("cat")
-    assert [each.node for each in found] == [TextNode(id_="a", text="one cat", metadata={"x": 1})]
+    nodes = BM25Retriever(existing_bm25=index).retrieve("cat")
+    assert [each.node for each in nodes] == [TextNode(id_="a", text="one cat", metadata={"x": 1})]
 
 
 # --- events and the event loop ---------------------------------------------------------
@@ -379,14 +379,14 @@ def test_events_fire(nodes: list[TextNode], way: str) -> None:
     root.add_event_handler(listener)
     try:
         result = getattr(retriever, way)("cats")
-        found = asyncio.run(result) if way.startswith("a") else result
+        results = asyncio.run(result) if way.startswith("a") else result
     finally:
         root.event_handlers.remove(listener)
     start, end = listener.events
     assert isinstance(start, RetrievalStartEvent)
     assert start.str_or_query_bundle == "cats"
     assert isinstance(end, RetrievalEndEvent)
-    assert end.nodes == found
+    assert end.nodes == results
     (pair,) = debug.get_event_pairs(CBEventType.RETRIEVE)
     assert pair[1].payload is not None
     assert ids(pair[1].payload["nodes"]) == ["dog", "cat"]

@@ -55,8 +55,8 @@ def dense_at(path: Path) -> SimpleVectorStore:
 
 
 def answer(store: BM25VectorStore, query: VectorStoreQuery = QUESTION) -> Any:
-    found = store.query(query)
-    return found.ids, found.similarities, found.nodes
+    result = store.query(query)
+    return result.ids, result.similarities, result.nodes
 
 
 # --- settings are saved --------------------------------------------------------------
@@ -105,8 +105,8 @@ def test_a_missing_dense_store_is_named_and_none_does_without(
     for load in opening:
         with pytest.raises(ValueError, match=r"^dense must be given: .*\(SimpleVectorStore\)"):
             load()
-        found = load(dense=None).query(VectorStoreQuery(query_str="cats", similarity_top_k=5))
-        assert found.ids == ["dog", "cat"]
+        result = load(dense=None).query(VectorStoreQuery(query_str="cats", similarity_top_k=5))
+        assert result.ids == ["dog", "cat"]
 
 
 def test_an_empty_dense_store_does_not_pass_for_the_full_one(
@@ -308,8 +308,8 @@ def test_an_index_over_a_path_goes_on_where_it_was(tmp_path: Path) -> None:
         store = BM25VectorStore(path=tmp_path / "store")
         index = VectorStoreIndex.from_vector_store(store, embed_model=NoEmbedding())
         index.insert_nodes([node("ab"[number], "a cat")])
-        found = index.as_retriever(similarity_top_k=5).retrieve("cats")
-        assert [each.node_id for each in found] == expected
+        nodes = index.as_retriever(similarity_top_k=5).retrieve("cats")
+        assert [each.node_id for each in nodes] == expected
 
 
 # --- dicts, JSON, pickles and copies ---------------------------------------------------

@@ -79,16 +79,16 @@ def question(text: str, mode: str = "sparse", **more: Any) -> VectorStoreQuery:
 
 
 def ask(store: BM25VectorStore, text: str, mode: str = "sparse", **more: Any) -> list[str]:
-    found = store.query(question(text, mode, **more))
-    assert found.nodes is not None
-    assert [each.node_id for each in found.nodes] == found.ids
-    assert asyncio.run(store.aquery(question(text, mode, **more))) == found
-    return found.ids
+    result = store.query(question(text, mode, **more))
+    assert result.nodes is not None
+    assert [each.node_id for each in result.nodes] == result.ids
+    assert asyncio.run(store.aquery(question(text, mode, **more))) == result
+    return result.ids
 
 
 def scored(store: BM25VectorStore, query: VectorStoreQuery) -> list[tuple[str, float]]:
-    found = store.query(query)
-    return list(zip(found.ids or [], found.similarities or [], strict=True))
+    result = store.query(query)
+    return list(zip(result.ids or [], result.similarities or [], strict=True))
 
 
 def where(key: str, value: Any, operator: str = "==") -> MetadataFilters:
@@ -129,8 +129,8 @@ def test_what_an_encoder_knows_is_found_and_words_stay_words(nodes: list[TextNod
 
 
 def test_nodes_come_back_as_they_were_added(nodes: list[TextNode]) -> None:
-    found = store_of(nodes).query(question("feline cattle hens")).nodes
-    assert sorted(found or [], key=nodes.index) == nodes
+    returned = store_of(nodes).query(question("feline cattle hens")).nodes
+    assert sorted(returned or [], key=nodes.index) == nodes
 
 
 def test_the_numbers_of_nodes(nodes: list[TextNode]) -> None:
@@ -168,8 +168,8 @@ def test_words_and_vectors_are_fused_as_by_the_index(
         text, weigh(text), method=method, weights=[1 - weight, weight], rank_constant=3
     )
     assert len(expected) == 4
-    found = scored(store, question(text, "hybrid", alpha=alpha))
-    assert found == [(hit.id, hit.score) for hit in expected]
+    ranking = scored(store, question(text, "hybrid", alpha=alpha))
+    assert ranking == [(hit.id, hit.score) for hit in expected]
 
 
 def test_alpha_at_its_ends_is_one_of_them(nodes: list[TextNode]) -> None:
@@ -268,10 +268,10 @@ def test_the_retriever_of_an_index(mode: str, nodes: list[TextNode]) -> None:
     retriever = index.as_retriever(
         vector_store_query_mode=mode, similarity_top_k=2, filters=where("year", 2020, "<")
     )
-    (found,) = retriever.retrieve("A kitten")
-    assert found.node == nodes[0]
-    assert found.score == store.query(question("A kitten", mode)).similarities[0]
-    assert asyncio.run(retriever.aretrieve("A kitten")) == [found]
+    (scored_node,) = retriever.retrieve("A kitten")
+    assert scored_node.node == nodes[0]
+    assert scored_node.score == store.query(question("A kitten", mode)).similarities[0]
+    assert asyncio.run(retriever.aretrieve("A kitten")) == [scored_node]
 
 
 def test_awaited_calls_encode_in_another_thread(nodes: list[TextNode]) -> None:
@@ -279,8 +279,8 @@ def test_awaited_calls_encode_in_another_thread(nodes: list[TextNode]) -> None:
         asked = Recording()
         store = store_of([], sparse_doc_fn=asked, sparse_query_fn=asked)
         assert await store.async_add(nodes) == ["cat", "dog", "cow", "hen"]
-        found = await store.aquery(question("cattle"))
-        assert found.ids == ["cow"]
+        result = await store.aquery(question("cattle"))
+        assert result.ids == ["cow"]
         assert len(asked.calls) == 2
         assert threading.get_ident() not in asked.threads
 

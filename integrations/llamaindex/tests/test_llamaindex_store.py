@@ -58,11 +58,11 @@ def ask(store: BM25VectorStore, text: str, mode: str = "text_search", **more: An
     query = VectorStoreQuery(
         query_str=text, mode=VectorStoreQueryMode(mode), **{"similarity_top_k": 10, **more}
     )
-    found = store.query(query)
-    assert found.nodes is not None
-    assert [each.node_id for each in found.nodes] == found.ids
-    assert asyncio.run(store.aquery(query)) == found
-    return found.ids
+    result = store.query(query)
+    assert result.nodes is not None
+    assert [each.node_id for each in result.nodes] == result.ids
+    assert asyncio.run(store.aquery(query)) == result
+    return result.ids
 
 
 def where(key: str, value: Any, operator: str = "==") -> MetadataFilters:
@@ -114,9 +114,9 @@ def test_nodes_come_back_equal() -> None:
     store = BM25VectorStore()
     assert store.add(list(NODES.values())) == [each.node_id for each in NODES.values()]
     assert store.get_nodes() == list(NODES.values())
-    found = {each.node.node_id: each.node for each in retriever_of(store, 100).retrieve("find")}
-    assert found
-    assert all(found[each.node_id] == each for each in NODES.values() if each.node_id in found)
+    by_id = {each.node.node_id: each.node for each in retriever_of(store, 100).retrieve("find")}
+    assert by_id
+    assert all(by_id[each.node_id] == each for each in NODES.values() if each.node_id in by_id)
 
 
 def test_embeddings_are_not_kept(nodes: list[TextNode]) -> None:
@@ -200,11 +200,11 @@ def test_ids_restrict_a_query_and_empty_lists_do_not(nodes: list[TextNode]) -> N
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(metadata, min_size=1, max_size=4), nested)
 def test_filters_mean_what_they_mean_in_the_retriever(
-    found: list[dict[str, Any]], filters: MetadataFilters
+    metadatas: list[dict[str, Any]], filters: MetadataFilters
 ) -> None:
     nodes = [  # the retriever returns one of several with the same content
         TextNode(id_=str(number), text=f"word {number}", metadata=each)
-        for number, each in enumerate(found)
+        for number, each in enumerate(metadatas)
     ]
     retriever = BM25Retriever(nodes, similarity_top_k=9, metadata_mode=MetadataMode.NONE)
     retriever.filters = filters
@@ -224,9 +224,11 @@ def test_filters_mean_what_they_mean_in_the_retriever(
 
 def retriever_of(store: BM25VectorStore, k: int = 10, **more: Any) -> VectorIndexRetriever:
     index = VectorStoreIndex.from_vector_store(store, embed_model=NoEmbedding())
-    found = index.as_retriever(similarity_top_k=k, vector_store_query_mode="text_search", **more)
-    assert isinstance(found, VectorIndexRetriever)
-    return found
+    retriever = index.as_retriever(
+        similarity_top_k=k, vector_store_query_mode="text_search", **more
+    )
+    assert isinstance(retriever, VectorIndexRetriever)
+    return retriever
 
 
 class Unwanted(NoEmbedding):
@@ -249,8 +251,8 @@ def test_the_retriever_of_an_index_embeds_nothing(mode: str, nodes: list[TextNod
 
 def test_the_retriever_filters(nodes: list[TextNode]) -> None:
     store = store_of(nodes)
-    found = retriever_of(store, filters=where("year", 2020, ">")).retrieve("cats")
-    assert [each.node.node_id for each in found] == ["dog"]
+    results = retriever_of(store, filters=where("year", 2020, ">")).retrieve("cats")
+    assert [each.node.node_id for each in results] == ["dog"]
 
 
 def test_documents_are_inserted_updated_and_deleted_through_an_index() -> None:

@@ -74,8 +74,8 @@ def test_a_filter_in_any_method_of_retrieval_holds_for_awaited_questions(
 
     for kind, ask in ((Within, "aretrieve"), (Above, "aretrieve"), (Search, "asearch")):
         retriever = kind(nodes, similarity_top_k=9)
-        found = asyncio.run(getattr(retriever, ask)("cat cow hen"))
-        assert [each.node_id for each in found] == ["dog", "cat"]
+        results = asyncio.run(getattr(retriever, ask)("cat cow hen"))
+        assert [each.node_id for each in results] == ["dog", "cat"]
 
 
 # --- every pair --------------------------------------------------------------------------
@@ -87,13 +87,13 @@ PAIRS = [(kind, *pair) for kind in CLASSES for pair in pairs_of(kind)]
 def test_every_asynchronous_method_has_its_pair() -> None:
     """None is forgotten by the names that pairs are found by."""
     for kind in CLASSES:
-        found = {name for _, name in pairs_of(kind)}
+        paired = {name for _, name in pairs_of(kind)}
         methods = {
             name
             for name in dir(kind)
             if inspect.iscoroutinefunction(inspect.unwrap(getattr(kind, name)))
         }
-        assert methods == found
+        assert methods == paired
 
 
 @pytest.mark.parametrize(("kind", "name", "asynchronous"), PAIRS)

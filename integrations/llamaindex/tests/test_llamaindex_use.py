@@ -54,10 +54,10 @@ def ids(nodes: list[Any]) -> list[str]:
 )
 def test_what_is_found_has_a_text(given: Any) -> None:
     retriever = BM25Retriever([given])
-    for found in (retriever.retrieve("cat")[0], asyncio.run(retriever.aretrieve("cat"))[0]):
-        assert (found.text, found.get_text(), found.get_content()) == ("one cat",) * 3
-        assert type(found.node) is type(given)
-        assert found.node == given
+    for scored in (retriever.retrieve("cat")[0], asyncio.run(retriever.aretrieve("cat"))[0]):
+        assert (scored.text, scored.get_text(), scored.get_content()) == ("one cat",) * 3
+        assert type(scored.node) is type(given)
+        assert scored.node == given
     fused = QueryFusionRetriever([retriever], num_queries=1, llm=MockLLM()).retrieve("cat")
     assert [each.text for each in fused] == ["one cat"]
 
@@ -360,10 +360,10 @@ def test_waiting_writes_keep_neither_searches_nor_others_waiting(nodes: list[Tex
     async def use() -> list[Any]:
         writes = [asyncio.create_task(retriever.adelete_nodes(["hen"])) for _ in range(100)]
         await asyncio.to_thread(held.wait, 60)
-        found = await asyncio.wait_for(retriever.aretrieve("cats"), 60)
+        results = await asyncio.wait_for(retriever.aretrieve("cats"), 60)
         release.set()
         assert sum(map(len, await asyncio.gather(*writes))) == 1
-        return found
+        return results
 
     assert ids(asyncio.run(use())) == ["dog", "cat"]
 

@@ -508,8 +508,8 @@ class NodeWithScoreAndText(NodeWithScore):
 
 def _with_text(nodes: Iterable[NodeWithScore]) -> list[NodeWithScore]:
     return [
-        found
-        if isinstance(found.node, TextNode)
-        else NodeWithScoreAndText(node=found.node, score=found.score)
-        for found in nodes
+        scored
+        if isinstance(scored.node, TextNode)
+        else NodeWithScoreAndText(node=scored.node, score=scored.score)
+        for scored in nodes
     ]

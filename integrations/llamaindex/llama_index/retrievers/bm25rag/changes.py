@@ -52,9 +52,9 @@ class Live(NamedTuple):
     obj: object
     stored: Document
 
-    def is_of(self, found: Document | Hit) -> bool:
+    def is_of(self, document: Document | Hit) -> bool:
         """Whether the index still holds this node; its metadata may have changed."""
-        return (found.text, found.payload) == (self.stored.text, self.stored.payload)
+        return (document.text, document.payload) == (self.stored.text, self.stored.payload)
 
 
 class NodeStore:
@@ -182,8 +182,8 @@ class NodeStore:
         with self._writing() as index:
             try:
                 new = {
-                    found.id: with_new_metadata(found, wanted[found.id])
-                    for found in read_documents(index, list(wanted))
+                    document.id: with_new_metadata(document, wanted[document.id])
+                    for document in read_documents(index, list(wanted))
                 }
                 return index.update_metadata(list(new), list(new.values()))
             except MetadataError as error:
@@ -288,8 +288,8 @@ class NodeStore:
             wrong.
         """
         index = self._snapshot()
-        found = read_documents(index, _ids_of(index, node_ids, check_filters(filters)))
-        return self._to_nodes([*found])
+        documents = read_documents(index, _ids_of(index, node_ids, check_filters(filters)))
+        return self._to_nodes([*documents])
 
     aadd_nodes = in_thread(add_nodes)
     aupdate_metadata = in_thread(update_metadata)
@@ -339,13 +339,13 @@ class NodeStore:
             for id in ids:
                 self._live.pop(id, None)
 
-    def _live_of(self, found: Document | Hit) -> Live | None:
-        live = self._live.get(found.id)
-        return live if live is not None and live.is_of(found) else None
+    def _live_of(self, document: Document | Hit) -> Live | None:
+        live = self._live.get(document.id)
+        return live if live is not None and live.is_of(document) else None
 
-    def _to_nodes(self, found: Sequence[Document | Hit]) -> list[BaseNode]:
-        lives = [self._live_of(one) for one in found] if self._live else ()
-        nodes = to_nodes(found)
+    def _to_nodes(self, documents: Sequence[Document | Hit]) -> list[BaseNode]:
+        lives = [self._live_of(one) for one in documents] if self._live else ()
+        nodes = to_nodes(documents)
         for node, live in zip(nodes, lives, strict=False):
             if live is not None and isinstance(node, IndexNode):
                 node.obj = live.obj

@@ -110,12 +110,12 @@ def _translate_one(filter: MetadataFilter, index: BM25Index, lasting: bool) -> F
     spec = None if _needs_python(filter, index, lasting) else _quick(filter, path, index)
     if spec is None:
         keys = (NODE_KEY, REF_DOC_ID) if path == SOURCE_PATH else (filter.key,)
-        found: Filter = Condition(keys, _AsPython(filter))
+        translated: Filter = Condition(keys, _AsPython(filter))
     else:
-        found = _parsed(spec)
+        translated = _parsed(spec)
     if filter.operator in (FilterOperator.NE, FilterOperator.NIN):
-        found = Not(found)
-    return _with_lost_sources(found, index, lasting) if path == SOURCE_PATH else found
+        translated = Not(translated)
+    return _with_lost_sources(translated, index, lasting) if path == SOURCE_PATH else translated
 
 
 def _with_lost_sources(filter: Filter, index: BM25Index, lasting: bool) -> Filter:
@@ -267,8 +267,8 @@ def _ordered(filter: MetadataFilter, path: str) -> FilterSpec:
 def _contains(value: Any, path: str) -> FilterSpec:
     """Pass lists that contain the value, strings that contain the part, dicts that have the key."""
     values = [None] if value is None else _equals(value)
-    found: list[FilterSpec] = [{path: {"$contains": each}} for each in values] or [set()]
-    return {"$or": [*found, *_keys([value], path)]}
+    specs: list[FilterSpec] = [{path: {"$contains": each}} for each in values] or [set()]
+    return {"$or": [*specs, *_keys([value], path)]}
 
 
 def _elements(members: list[Any], path: str, every: bool) -> FilterSpec | None:

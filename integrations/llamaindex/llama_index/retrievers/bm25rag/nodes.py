@@ -106,12 +106,12 @@ def lookup_fields_in(stored_fields: Any) -> dict[str, str]:
     return lookup_fields(stored_fields.get(MODE), source_of(stored_fields), index_id)
 
 
-def with_new_metadata(found: Stored, metadata: dict[str, Any] | None) -> dict[str, Any]:
+def with_new_metadata(document: Stored, metadata: dict[str, Any] | None) -> dict[str, Any]:
     """Return what stands in place of a stored node's metadata: others, as ``to_document`` does."""
-    stored_fields = parse_payload(found)
+    stored_fields = parse_payload(document)
     if stored_fields is None or not isinstance(metadata or {}, dict):  # the core refuses the latter
         return metadata or {}
-    written, dates = _write_dates(metadata or {}, found.id)
+    written, dates = _write_dates(metadata or {}, document.id)
     # Also without dates, or those in the payload would come back.
     return {**written, NODE_KEY: {**lookup_fields_in(stored_fields), DATES: dates or "{}"}}
 
@@ -208,9 +208,9 @@ def _write_dates(metadata: dict[str, Any], id: str) -> tuple[dict[str, Any], str
 # --- reading ----------------------------------------------------------------------
 
 
-def to_nodes(found: Sequence[Hit | Stored]) -> list[BaseNode]:
+def to_nodes(documents: Sequence[Hit | Stored]) -> list[BaseNode]:
     """Return new nodes of their original classes; text nodes of what was not stored as a node."""
-    ids, texts, metadata, payloads = columns(found, "id", "text", "metadata", "payload")
+    ids, texts, metadata, payloads = columns(documents, "id", "text", "metadata", "payload")
     made = [*map(_to_node, ids, texts, metadata, map(_parse, ids, payloads))]
     bare = _construct(TextNode, [one for one in made if isinstance(one, dict)], _GIVEN)
     if len(bare) == len(made):  # as of most indexes
@@ -341,9 +341,9 @@ def _find_class(name: str, id: str) -> type[BaseNode]:
 # --- looking up ------------------------------------------------------------------
 
 
-def parse_payload(found: Hit | Stored) -> Any:
+def parse_payload(document: Hit | Stored) -> Any:
     """Return the fields in the payload of a document, ``None`` if it was not stored as a node."""
-    return _parse(found.id, found.payload)
+    return _parse(document.id, document.payload)
 
 
 def _parse(id: str, payload: bytes | None) -> Any:
@@ -390,12 +390,12 @@ def source_of(stored_fields: Any) -> str | None:
 
 def sources_without_key(index: BM25Index) -> dict[str, set[str]]:
     """Return, by source document, the ids of nodes whose metadata no longer name it."""
-    found: dict[str, set[str]] = {}
+    by_source: dict[str, set[str]] = {}
     for document, stored_fields in nodes_without_key(index):
         source = source_of(stored_fields)
         if source is not None:
-            found.setdefault(source, set()).add(document.id)
-    return found
+            by_source.setdefault(source, set()).add(document.id)
+    return by_source
 
 
 def held_index_ids(index: BM25Index, index_ids: Iterable[str]) -> list[str]:

@@ -51,9 +51,9 @@ def compare(
     held = index.ids()
     new = nodes.keys() - set(held)
     updated = {
-        found.id
-        for found in read_documents(index, [id for id in held if id in nodes])
-        if not _is_held(nodes[found.id], found, mode)
+        document.id
+        for document in read_documents(index, [id for id in held if id in nodes])
+        if not _is_held(nodes[document.id], document, mode)
     }
     return Difference(
         {id: node for id, node in nodes.items() if id in new},
@@ -62,16 +62,16 @@ def compare(
     )
 
 
-def _is_held(node: BaseNode, found: Stored, mode: MetadataMode) -> bool:
+def _is_held(node: BaseNode, document: Stored, mode: MetadataMode) -> bool:
     """Whether a stored document is a given node of a document store.
 
     A document store loses the class of a node unless it is one of LlamaIndex's own, so the stored
     node is compared in the form that a document store would return.
     """
     given = to_document(node, mode)
-    if is_same(given, found):
+    if is_same(given, document):
         return True
-    (stored,) = to_nodes([found])
+    (stored,) = to_nodes([document])
     try:
         kept = json_to_doc(doc_to_json(stored))
     except ValueError:  # no document store can hold it

@@ -162,29 +162,29 @@ class Retrieval(NodeStore):
         embedding = query.query_embedding
         no_vector = by_words or self.vectors is None or embedding is None or not len(embedding)
         if scope.filter is not None and is_blank(query.query_str) and no_vector:
-            found = self._with_scores(_find_words(query, scope, k, asking, ""), spans_key)
+            nodes = self._with_scores(_find_words(query, scope, k, asking, ""), spans_key)
         elif mode is _Mode.SPARSE:
             if self._of_queries is not None:
                 _refuse_rewriting(asking, mode)
-            found = self._with_scores(self._find_sparse(query, scope, k, asking), spans_key)
+            nodes = self._with_scores(self._find_sparse(query, scope, k, asking), spans_key)
         elif by_words or (mode is _Mode.DEFAULT and self.vectors is None):
-            found = self._with_scores(_find_words(query, scope, k, asking), spans_key)
+            nodes = self._with_scores(_find_words(query, scope, k, asking), spans_key)
         elif mode is _Mode.HYBRID and (self.vectors or self._of_queries):
             _refuse_shaping(asking, mode)
-            found = yield from self._fused(query, scope, k, asking, spans_key, others)
+            nodes = yield from self._fused(query, scope, k, asking, spans_key, others)
         elif self.vectors is not None:
             _refuse_rewriting(asking, mode)
             _refuse_shaping(asking, mode)
             last = k and k + asking.offset
             ranked = yield from self._find_vectors(query, scope, last, self.vectors, others)
-            found = _page(ranked, asking)
+            nodes = _page(ranked, asking)
         else:
             other = " or (sparse_query_fn=...)" * (mode is _Mode.HYBRID)
             raise ValueError(
                 f"query mode {mode.value!r} needs vectors: give BM25VectorStore(dense=...){other}, "
                 "or use 'text_search'"
             )
-        return _result(found)
+        return _result(nodes)
 
     def _fused(
         self,
@@ -238,12 +238,12 @@ class Retrieval(NodeStore):
         k: int,
     ) -> Ranking:
         method = self.settings.method
-        if method != "rrf" and None in [found.score for found in dense]:
+        if method != "rrf" and None in [scored.score for scored in dense]:
             raise DenseStoreError(
                 "the dense store returned no similarities; method='rrf' needs none"
             )
         rankings = [[(hit.id, hit.score) for hit in leg] for leg in (words, sparse)]
-        rankings.append([(found.node.node_id, found.score or 0.0) for found in dense])
+        rankings.append([(scored.node.node_id, scored.score or 0.0) for scored in dense])
         try:
             return fuse(rankings, method, weights, k=k, rank_constant=self.settings.rank_constant)
         except ValueError as error:  # all else has been checked
@@ -285,38 +285,38 @@ class Retrieval(NodeStore):
         if scope.filter is None:
             query = plain  # not with empty lists: to some stores they mean that nothing passes
         try:
-            found = yield from _ask(vectors, query, k, options)
+            answers = yield from _ask(vectors, query, k, options)
         except DenseStoreError as error:
             # An empty store may have no collection yet. OSError: also timeouts.
             expected = scope.filter is not None or len(scope.snapshot) == 0
             if not expected or isinstance(error.__cause__, OSError):
                 raise
-            found = []
-        kept = self._passing(found, query, scope)
-        if scope.filter is None and len(kept) == len(found):
+            answers = []
+        kept = self._passing(answers, query, scope)
+        if scope.filter is None and len(kept) == len(answers):
             return kept[:k]
         wanted, asked = k, k
         if scope.filter is None or not scope.filter.per_document:
             wanted = min(k, scope.snapshot.count(scope.filter))
         while len(kept) < wanted:
             asked *= 4
-            found = yield from _ask(vectors, plain, asked, options)
-            kept = self._passing(found, query, scope)
-            if len(found) < asked:  # the dense store has no more
+            answers = yield from _ask(vectors, plain, asked, options)
+            kept = self._passing(answers, query, scope)
+            if len(answers) < asked:  # the dense store has no more
                 break
         return kept[:k]
 
     def _passing(
-        self, found: Sequence[Answer], query: VectorStoreQuery, scope: Scope
+        self, answers: Sequence[Answer], query: VectorStoreQuery, scope: Scope
     ) -> list[NodeWithScore]:
         """Return those that pass, each once, as the index holds them, or else the dense store."""
-        best = {answer.id: answer for answer in reversed(found)}
+        best = {answer.id: answer for answer in reversed(answers)}
         nodes = self._read(list(best), scope)
         strange = [answer for id, answer in best.items() if id not in scope.snapshot]
         nodes |= self._strange_passing(strange, query)
         return [
             NodeWithScore(node=nodes[id], score=best[id].similarity)
-            for id in dict.fromkeys(answer.id for answer in found)
+            for id in dict.fromkeys(answer.id for answer in answers)
             if id in nodes
         ]
 
@@ -342,8 +342,8 @@ class Retrieval(NodeStore):
 
     def _read(self, ids: Sequence[str], scope: Scope) -> dict[str, BaseNode]:
         """Return by id those of some nodes that the index holds and that pass."""
-        found = scope.snapshot.get(ids, scope.filter)
-        return {node.node_id: node for node in self._to_nodes(found)}
+        documents = scope.snapshot.get(ids, scope.filter)
+        return {node.node_id: node for node in self._to_nodes(documents)}
 
 
 def _count(name: str, value: int | None, default: int) -> int:
@@ -438,10 +438,10 @@ def _page(ranked: Sequence[NodeWithScore], asking: Asking) -> list[NodeWithScore
     ]
 
 
-def _result(found: Sequence[NodeWithScore]) -> VectorStoreQueryResult:
-    scores = [each.score for each in found if each.score is not None]
+def _result(nodes: Sequence[NodeWithScore]) -> VectorStoreQueryResult:
+    scores = [each.score for each in nodes if each.score is not None]
     return VectorStoreQueryResult(
-        nodes=[each.node for each in found],
-        similarities=scores if len(scores) == len(found) else None,
-        ids=[each.node.node_id for each in found],
+        nodes=[each.node for each in nodes],
+        similarities=scores if len(scores) == len(nodes) else None,
+        ids=[each.node.node_id for each in nodes],
     )
