@@ -112,9 +112,9 @@ def download(
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{name}.zip.part")
-    most = 2_000_000 * BEIR[name].megabytes if max_size is None else max_size
+    limit = 2_000_000 * BEIR[name].megabytes if max_size is None else max_size
     try:
-        _fetch(f"{url.rstrip('/')}/{name}.zip", part, progress, most)
+        _fetch(f"{url.rstrip('/')}/{name}.zip", part, progress, limit)
         _check_sum(part, BEIR[name].md5)
         _unpack(part, target, max_unpacked)
     except ValueError:  # going on would not help
@@ -127,7 +127,7 @@ def download(
 # --- fetching -------------------------------------------------------------------------------
 
 
-def _fetch(address: str, part: Path, progress: bool, most: int) -> None:
+def _fetch(address: str, part: Path, progress: bool, limit: int) -> None:
     """Fetch what is missing of a file."""
     here = part.stat().st_size if part.exists() else 0
     # A server may refuse a range that begins at the end.
@@ -144,25 +144,25 @@ def _fetch(address: str, part: Path, progress: bool, most: int) -> None:
                 raise ConnectionError(_EMPTY)
             here = here if goes_on else 0
             total = None if length is None else length + max(here - 1, 0)
-            _check_size(total or 0, most)
-            _receive(answer, part, here, total, progress, most)
+            _check_size(total or 0, limit)
+            _receive(answer, part, here, total, progress, limit)
 
 
 def _number(given: str) -> int | None:
-    """Return the number of a header; ``None`` for what is none, or of no file."""
+    """Return the number in a header; ``None`` if it is none, or no size that a file can have."""
     return int(given) if given.isdecimal() and len(given) <= _MOST_DIGITS else None
 
 
-def _check_size(size: int, most: int) -> None:
-    if size > most:
+def _check_size(size: int, limit: int) -> None:
+    if size > limit:
         raise ValueError(
-            f"the archive has {size:,} bytes or more, and at most {most:,} were expected; if that "
+            f"the archive has {size:,} bytes or more, and at most {limit:,} were expected; if that "
             "is right, raise the limit by --max-size (in Python max_size=)"
         )
 
 
 def _receive(
-    answer: HTTPResponse, part: Path, here: int, total: int | None, progress: bool, most: int
+    answer: HTTPResponse, part: Path, here: int, total: int | None, progress: bool, limit: int
 ) -> None:
     """Append to a file, or write it anew, and check that all came, and no more."""
     bar = tqdm(
@@ -172,7 +172,7 @@ def _receive(
         while block := answer.read(_BLOCK):
             file.write(block)
             bar.update(len(block))
-            _check_size(file.tell(), most)
+            _check_size(file.tell(), limit)
         size = file.tell()
     if not size:
         part.unlink()
@@ -201,11 +201,11 @@ def _explained(address: str, part: Path) -> Iterator[None]:
 
 def _check_sum(part: Path, expected: str) -> None:
     with part.open("rb") as file:
-        found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    if found != expected:
+        actual = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+    if actual != expected:
         size = part.stat().st_size
         raise ValueError(
-            f"what was downloaded is not the archive that BEIR published: its MD5 sum is {found} "
+            f"what was downloaded is not the archive that BEIR published: its MD5 sum is {actual} "
             f"instead of {expected}; {size:,} bytes were removed, try again"
         )
 
@@ -213,13 +213,13 @@ def _check_sum(part: Path, expected: str) -> None:
 # --- unpacking ------------------------------------------------------------------------------
 
 
-def _unpack(archive: Path, target: Path, most: int) -> None:
+def _unpack(archive: Path, target: Path, limit: int) -> None:
     """Unpack the folder of a collection; it appears when it is complete."""
     new = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         with zipfile.ZipFile(archive) as packed:
             members = [one for one in packed.infolist() if not one.is_dir()]
-            _check_members(members, target.name, shutil.disk_usage(new).free, most)
+            _check_members(members, target.name, shutil.disk_usage(new).free, limit)
             for one in members:
                 path = new.joinpath(*PurePosixPath(one.filename).parts)
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -242,7 +242,7 @@ def _check_collection(folder: Path) -> None:
             raise ValueError(f"the archive has no {folder.name}/{needed}: it holds no collection")
 
 
-def _check_members(members: list[zipfile.ZipInfo], name: str, free: int, most: int) -> None:
+def _check_members(members: list[zipfile.ZipInfo], name: str, free: int, limit: int) -> None:
     """Refuse names that lead elsewhere, links, and more bytes than there is room for."""
     for one in members:
         parts = PurePosixPath(one.filename).parts
@@ -255,8 +255,8 @@ def _check_members(members: list[zipfile.ZipInfo], name: str, free: int, most: i
         ):
             raise ValueError(f"the archive has {one.filename!r}, which is not a file in {name}/")
     size = sum(one.file_size for one in members)
-    if size > min(free, most):
+    if size > min(free, limit):
         raise ValueError(
-            f"the archive has {size:,} bytes unpacked; at most {most:,} are unpacked, "
+            f"the archive has {size:,} bytes unpacked; at most {limit:,} are unpacked, "
             f"and {free:,} are free"
         )

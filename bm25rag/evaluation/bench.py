@@ -263,7 +263,7 @@ def _summary(raw: dict[str, Any], evaluator: Evaluator, known: set[str]) -> dict
     if "error" in raw:
         return {"error": raw["error"]}
     try:
-        run = {query: ranks(query, found, known) for query, found in raw["run"].items()}
+        run = {query: ranks(query, ranking, known) for query, ranking in raw["run"].items()}
         evaluation = evaluator.evaluate(run)
     except (ValueError, TypeError) as error:
         return {"error": f"returned nonsense: {error}"}

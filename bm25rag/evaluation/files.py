@@ -71,7 +71,7 @@ def write_qrels(path: str | PathLike[str], qrels: Qrels) -> None:
     A ``ValueError`` names an id that is empty or, in TREC's ``qid 0 docid grade``, has white space
     in it; in BEIR's, where ids may have spaces, one with a tab or a line break.
     """
-    judged = [(query, id, grade) for query, found in qrels.items() for id, grade in found.items()]
+    judged = [(query, id, grade) for query, grades in qrels.items() for id, grade in grades.items()]
     if Path(path).suffix == ".tsv":
         rows = (f"{_cell(query)}\t{_cell(id)}\t{grade}" for query, id, grade in judged)
         _write(path, ["\t".join(_BEIR_HEADER), *rows])
@@ -106,19 +106,19 @@ def read_run(path: str | PathLike[str]) -> dict[str, dict[str, float]]:
     rows: dict[str, dict[str, tuple[float, int]]] = {}
     for number, line in numbered_lines(file):
         query, document, rank, score = _result(file, number, line)
-        found = rows.setdefault(query, {})
-        if document in found:
+        results = rows.setdefault(query, {})
+        if document in results:
             fail(file, number, f"document {document!r} of query {query!r} occurs twice")
-        found[document] = score, rank
+        results[document] = score, rank
     if not rows:
         fail(file, None, "no results in it")
-    crossed = [query for query, found in rows.items() if _ranks_contradict(found.values())]
+    crossed = [query for query, results in rows.items() if _ranks_contradict(results.values())]
     if crossed:
         message = f"{file}: ranks contradict scores for {len(crossed)} queries ({crossed[0]!r} ...)"
         warnings.warn(f"{message}; scores count, as in trec_eval", stacklevel=2)
     run = {}
-    for query, found in rows.items():
-        best = sorted(found.items(), key=lambda one: (-one[1][0], one[1][1]))
+    for query, results in rows.items():
+        best = sorted(results.items(), key=lambda one: (-one[1][0], one[1][1]))
         run[query] = {document: score for document, (score, _) in best}
     return run
 
@@ -141,8 +141,8 @@ def _result(file: Path, number: int, line: str) -> tuple[str, str, int, float]:
         fail(file, number, f"the rank must be an integer, got {rank!r}", cause)
 
 
-def _ranks_contradict(found: Iterable[tuple[float, int]]) -> bool:
-    by_rank = [score for score, _ in sorted(found, key=lambda one: (one[1], -one[0]))]
+def _ranks_contradict(results: Iterable[tuple[float, int]]) -> bool:
+    by_rank = [score for score, _ in sorted(results, key=lambda one: (one[1], -one[0]))]
     return by_rank != sorted(by_rank, reverse=True)
 
 
@@ -151,7 +151,7 @@ def write_run(path: str | PathLike[str], run: Run, tag: str = "bm25rag") -> None
 
     ``tag`` names the system. A ``ValueError`` names what ``run_lines`` refuses.
     """
-    best = {query: sorted(run[query].items(), key=lambda found: -found[1]) for query in run}
+    best = {query: sorted(run[query].items(), key=lambda pair: -pair[1]) for query in run}
     _write(path, (line for query in run for line in run_lines(query, best[query], tag)))
 
 

@@ -94,8 +94,8 @@ def fuse_runs(
     fused: dict[str, dict[str, float]] = {}
     for query in dict.fromkeys(id for run in given for id in run):
         rankings = [sorted(run.get(query, {}).items(), key=lambda pair: -pair[1]) for run in given]
-        found = fuse(rankings, method, weights, rank_constant=rank_constant)
-        fused[query] = {id: float(-rank) for rank, (id, _) in enumerate(found)}
+        ranking = fuse(rankings, method, weights, rank_constant=rank_constant)
+        fused[query] = {id: float(-rank) for rank, (id, _) in enumerate(ranking)}
     return fused
 
 

@@ -46,15 +46,15 @@ def from_heading(document: Document) -> str | None:
     title = document.metadata.get("title")
     if isinstance(title, str) and title.strip():
         return title
-    found = _HEADING.search(document.text or "")
-    return found[1] if found else None
+    heading = _HEADING.search(document.text or "")
+    return heading[1] if heading else None
 
 
 def from_first_sentence(document: Document) -> str | None:
     """Return the first sentence of the text, or its first words if the sentence is long."""
     text = _HEADING.sub("", document.text or "").strip()
-    found = _SENTENCE.match(text)
-    return " ".join((found[1] if found else text).split()[:_MOST_WORDS]) or None
+    sentence = _SENTENCE.match(text)
+    return " ".join((sentence[1] if sentence else text).split()[:_MOST_WORDS]) or None
 
 
 def ask_model(url: str, model: str, key: str | None = None, timeout: float = 60.0) -> Maker:
@@ -125,15 +125,15 @@ def known_items(
     pool = list(documents)
     random.Random(seed).shuffle(pool)
     make = maker if maker is not None else _offline
-    found: dict[str, str] = {}  # documents by query; "" if several give it
+    by_query: dict[str, str] = {}  # the document of each; "" if several give it
     for document in pool:
-        if maker is not None and sum(map(bool, found.values())) >= count:
+        if maker is not None and sum(map(bool, by_query.values())) >= count:
             break  # ask a model no more than needed
         query = " ".join((make(document) or "").split())
         if len(query.split()) >= _FEWEST_WORDS or not query.isascii():
-            found[query] = "" if query in found else document.id
-    found.pop("", None)
-    kept = [(id, query) for query, id in found.items() if id][:count]
+            by_query[query] = "" if query in by_query else document.id
+    by_query.pop("", None)
+    kept = [(id, query) for query, id in by_query.items() if id][:count]
     if not kept:
         raise ValueError("no document gives a query of two words or more")
     name = "headings and first sentences" if maker is None else getattr(maker, "__name__", "maker")

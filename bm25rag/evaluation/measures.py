@@ -138,10 +138,10 @@ class Evaluator:
         """Evaluate a run; see ``evaluate``."""
         scores = _check_run(run)
         _check_overlap(scores, self.qrels)
-        found = {level: engine.evaluate(scores) for level, engine in self._engines}
+        results = {level: engine.evaluate(scores) for level, engine in self._engines}
         per_query = {
             query: {
-                name: _value(measure, found[measure.level].get(query, {}))
+                name: _value(measure, results[measure.level].get(query, {}))
                 for name, measure in self.measures.items()
             }
             for query in self.qrels
@@ -162,13 +162,13 @@ def _needed(measure: Measure) -> set[str]:
     return {measure.trec_name}
 
 
-def _value(measure: Measure, found: Mapping[str, float]) -> float:
+def _value(measure: Measure, results: Mapping[str, float]) -> float:
     """Return the value of a measure from trec_eval's results; 0 if there are none."""
     if measure.kind == "F1":
-        precision = found.get(f"P_{measure.cutoff}", 0.0)
-        recall = found.get(f"recall_{measure.cutoff}", 0.0)
+        precision = results.get(f"P_{measure.cutoff}", 0.0)
+        recall = results.get(f"recall_{measure.cutoff}", 0.0)
         return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-    value = found.get(measure.trec_name, 0.0)
+    value = results.get(measure.trec_name, 0.0)
     if measure.kind == "RR" and measure.cutoff is not None and value < 1 / measure.cutoff:
         return 0.0
     return value

@@ -57,13 +57,13 @@ def parse_measure(name: str) -> Measure:
     """Parse a measure."""
     if not isinstance(name, str):
         raise TypeError(f"a measure must be a str such as 'nDCG@10', got {type(name).__name__}")
-    found = _NOTATION.fullmatch(name.strip())
-    kind = None if found is None else _ALIASES.get(found["name"], found["name"])
-    if found is None or kind not in _KINDS:
+    match = _NOTATION.fullmatch(name.strip())
+    kind = None if match is None else _ALIASES.get(match["name"], match["name"])
+    if match is None or kind not in _KINDS:
         raise ValueError(f"unknown measure {name!r}; measures are such as {_EXAMPLES}")
-    _check_parts(name, _KINDS[kind], found["cutoff"], found["rel"])
-    cutoff = None if found["cutoff"] is None else int(found["cutoff"])
-    return Measure(kind, cutoff, int(found["rel"] or 1))
+    _check_parts(name, _KINDS[kind], match["cutoff"], match["rel"])
+    cutoff = None if match["cutoff"] is None else int(match["cutoff"])
+    return Measure(kind, cutoff, int(match["rel"] or 1))
 
 
 def _check_parts(name: str, kind: _Kind, cutoff: str | None, level: str | None) -> None:

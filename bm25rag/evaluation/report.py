@@ -157,4 +157,4 @@ def to_html(report: dict[str, Any]) -> str:
         "__REPORT__": data.replace("<", "\\u003c"),  # so that nothing ends the script element
     }
     # At once: a part may hold the name of another.
-    return re.sub("|".join(parts), lambda found: parts[found[0]], page)
+    return re.sub("|".join(parts), lambda match: parts[match[0]], page)

@@ -36,27 +36,27 @@ def _asking(retriever: Any) -> Callable[[str, int], Iterable[Any]]:
     )
 
 
-def _pairs(found: Sequence[Any]) -> Found:
-    if all(isinstance(one, str) for one in found):
-        return [(id, float(-rank)) for rank, id in enumerate(found)]
-    for one in found:
+def _pairs(returned: Sequence[Any]) -> Found:
+    if all(isinstance(one, str) for one in returned):
+        return [(id, float(-rank)) for rank, id in enumerate(returned)]
+    for one in returned:
         if not (isinstance(one, (tuple, list)) and len(one) == 2 and isinstance(one[0], str)):
             raise TypeError(
                 "a retriever must return ids (str), or pairs of id and score, or documents that "
                 f"have ids; it returned {one!r:.100}"
             )
-    return [(id, float(score)) for id, score in found]
+    return [(id, float(score)) for id, score in returned]
 
 
-def ranks(query: str, found: Found, known: Container[str] | None = None) -> dict[str, float]:
+def ranks(query: str, ranking: Found, known: Container[str] | None = None) -> dict[str, float]:
     """Return a ranking as scores that fall by rank; refuse anything that is not a ranking."""
-    ids, scores = [id for id, _ in found], [score for _, score in found]
+    ids, scores = [id for id, _ in ranking], [score for _, score in ranking]
     for id in ids:
         if known is not None and id not in known:
             raise ValueError(f"{id!r}, found for query {query!r}, is not the id of a document")
     if len(set(ids)) < len(ids):
         raise ValueError(f"a document occurs twice for query {query!r}")
-    for id, score in found:
+    for id, score in ranking:
         if wrong := unrankable(score):
             raise ValueError(f"the score of {id!r} for query {query!r} {wrong}")
     if scores != sorted(scores, reverse=True):

@@ -31,7 +31,7 @@ def run_of(
         return {id: ranks(id, answer(text, k)) for id, text in queries.items()}
     batch = retriever.search_batch(list(queries.values()), k=k, threads=threads)
     rows = zip(queries, batch.ids(), _falling(batch), strict=True)
-    return {id: dict(zip(found, scores, strict=False)) for id, found, scores in rows}
+    return {id: dict(zip(documents, scores, strict=False)) for id, documents, scores in rows}
 
 
 def _falling(batch: BatchResult) -> list[list[float]]:

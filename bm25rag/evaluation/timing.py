@@ -61,8 +61,8 @@ def memory(name: str) -> int | None:
 def _find_in(file: str, pattern: str) -> str | None:
     """Return what the group of a pattern finds in a file of Linux; ``None`` elsewhere."""
     path = Path(file)
-    found = re.search(pattern, path.read_text("utf-8")) if path.exists() else None
-    return found[1] if found else None
+    match = re.search(pattern, path.read_text("utf-8")) if path.exists() else None
+    return match[1] if match else None
 
 
 def limit(cpus: int, gib: float | None = None) -> list[str]:
@@ -77,8 +77,8 @@ def limit(cpus: int, gib: float | None = None) -> list[str]:
             import resource
 
             # Limits data, not addresses: mapped files and reserved space cost nothing.
-            most = int(gib * _GIB)
-            resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+            size = int(gib * _GIB)
+            resource.setrlimit(resource.RLIMIT_DATA, (size, size))
             held.append(f"{gib:g} GiB")
     return held
 

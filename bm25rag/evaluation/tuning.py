@@ -51,7 +51,7 @@ class Settings(NamedTuple):
 
 
 class Tuned:
-    """What the results of both tunings do; their fields are tuples, and settings as named."""
+    """What the results of both tunings have in common."""
 
     points: tuple[tuple[Any, float], ...]
     best: Any

@@ -45,8 +45,8 @@ class Bm25Pt(System):
         self._index.index(self._matrix(rows))
 
     def _known(self, queries: Iterable[str]) -> list[list[int]]:
-        found = ([self._numbers.get(w, 0) for w in query.lower().split()] for query in queries)
-        return [[number for number in row if number] for row in found]
+        rows = ([self._numbers.get(w, 0) for w in query.lower().split()] for query in queries)
+        return [[number for number in row if number] for row in rows]
 
     def search(self, query: str, k: int) -> Found:
         rows = self._known([query])

@@ -56,17 +56,17 @@ class Bm25s(SavedSystem):
 
     def search(self, query: str, k: int) -> Found:
         """Return ids and scores of the best k, without the documents of score 0 that bm25s adds."""
-        found = self._retrieve([query], k, 1)
-        if found is None:
+        results = self._retrieve([query], k, 1)
+        if results is None:
             return []
-        pairs = zip(found.documents[0].tolist(), found.scores[0].tolist(), strict=True)
+        pairs = zip(results.documents[0].tolist(), results.scores[0].tolist(), strict=True)
         return [(self._ids[row], score) for row, score in pairs if score > 0]
 
     def search_batch(self, queries: Sequence[str], k: int, threads: int) -> None:
         """Retrieve all, and look up the ids at once, as bm25s does with a corpus of ids."""
-        found = self._retrieve(queries, k, threads)
-        if found is not None:
-            self._names[found.documents]
+        results = self._retrieve(queries, k, threads)
+        if results is not None:
+            self._names[results.documents]
 
     def save(self, folder: Path) -> None:
         self._index.save(str(folder), show_progress=False)

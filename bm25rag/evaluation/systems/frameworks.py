@@ -52,11 +52,11 @@ class LlamaIndex(SavedSystem):
             stemmer=self._stemmer,
             language="english",
         )
-        self._most = len(documents)
+        self._count = len(documents)
 
     def search(self, query: str, k: int) -> Found:
         """Return ids and scores of the best k, those of score 0 too."""
-        self._retriever.similarity_top_k = min(k, self._most)  # it raises if k is larger
+        self._retriever.similarity_top_k = min(k, self._count)  # it raises if k is larger
         return [(one.node.node_id, float(one.score)) for one in self._retriever.retrieve(query)]
 
     def save(self, folder: Path) -> None:
@@ -66,7 +66,7 @@ class LlamaIndex(SavedSystem):
         """Read them, and restore the stemmer, which is not saved."""
         self._retriever = self._type.from_persist_dir(str(folder))
         self._retriever.stemmer = self._stemmer
-        self._most = len(self._retriever.corpus)
+        self._count = len(self._retriever.corpus)
 
 
 class Haystack(SavedSystem):
@@ -91,8 +91,8 @@ class Haystack(SavedSystem):
     def search(self, query: str, k: int) -> Found:
         if not query:  # it raises
             return []
-        found = self._retriever.run(query=query, top_k=k)["documents"]
-        return [(one.id, float(one.score)) for one in found]
+        documents = self._retriever.run(query=query, top_k=k)["documents"]
+        return [(one.id, float(one.score)) for one in documents]
 
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)

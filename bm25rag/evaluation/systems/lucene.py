@@ -32,8 +32,8 @@ def lucene_jar() -> Path:
         if not Path(named).is_file():
             raise CannotRunError(f"LUCENE_JAR names no file: {named}")
         return Path(named)
-    found = importlib.util.find_spec("pyserini")
-    folders = [] if found is None else list(found.submodule_search_locations or ())
+    spec = importlib.util.find_spec("pyserini")
+    folders = [] if spec is None else list(spec.submodule_search_locations or ())
     jars = [jar for one in folders for jar in Path(one, "resources", "jars").glob("*-fatjar.jar")]
     if not jars:
         raise CannotRunError(
