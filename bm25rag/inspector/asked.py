@@ -157,12 +157,14 @@ class Asked:
         ]
 
 
-def _whole(name: str, given: str | None, default: int, least: int, most: int) -> int:
+def _whole(name: str, given: str | None, default: int, lowest: int, highest: int) -> int:
     if given is None:
         return default
     if not (given.isascii() and given.isdecimal() and len(given) < 12):
-        raise ValueError(f"{name} must be a whole number from {least} to {most}, got {given!r:.50}")
-    return min(max(int(given), least), most)
+        raise ValueError(
+            f"{name} must be a whole number from {lowest} to {highest}, got {given!r:.50}"
+        )
+    return min(max(int(given), lowest), highest)
 
 
 def _number(name: str, given: str) -> float:

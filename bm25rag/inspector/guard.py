@@ -71,7 +71,7 @@ def guarded(app: App, host: str) -> App:
 
 
 def is_ours(given: str, host: str) -> bool:
-    """Whether a ``Host`` is no stranger's name that leads here: a number, or a name of ours."""
+    """Whether a ``Host`` is a number or a name of ours, and not a stranger's that leads here."""
     try:
         name = urlsplit(f"//{given}").hostname or ""
     except ValueError:

@@ -39,13 +39,13 @@ class Judgements:
     def all(self) -> Qrels:
         """Return all that is judged, as the file says now."""
         try:
-            found = self.path.stat()
+            status = self.path.stat()
         except FileNotFoundError:
             self._seen, self._qrels = None, {}
             return self._qrels
-        if self._seen != (seen := (found.st_mtime_ns, found.st_size)):
+        if self._seen != (seen := (status.st_mtime_ns, status.st_size)):
             # What has no lines but the header is a file before its first judgement.
-            lines = self.path.read_bytes().count(b"\n") if found.st_size < 100 else 2
+            lines = self.path.read_bytes().count(b"\n") if status.st_size < 100 else 2
             self._qrels = read_qrels(self.path) if lines > 1 else {}
             self._seen = seen
         return self._qrels

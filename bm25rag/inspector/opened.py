@@ -116,10 +116,10 @@ class OpenedIndex:
     def vocabulary(self, index: BM25Index) -> tuple[list[str], Int64]:
         """Return the terms of an index and their document frequencies; kept for the next page."""
         key = index.commit_id
-        found = self._vocabularies.pop(key, None)
-        if found is None:
-            found = index._snapshot.frequencies()
-        self._vocabularies[key] = found
+        vocabulary = self._vocabularies.pop(key, None)
+        if vocabulary is None:
+            vocabulary = index._snapshot.frequencies()
+        self._vocabularies[key] = vocabulary
         if len(self._vocabularies) > _VOCABULARIES:
             self._vocabularies.popitem(last=False)
-        return found
+        return vocabulary

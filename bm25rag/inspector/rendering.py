@@ -82,7 +82,7 @@ def _amount(value: float) -> str:
 
 
 def _short(name: str, length: int = 200) -> str:
-    """Return an id or a term for reading: what has no sign as its code, of a long one the start."""
+    """Return an id or a term to be read: invisible characters as codes, of a long one the start."""
     shown = one_line(name) if name.strip() else json.dumps(name)
     return shown if len(shown) <= length else f"{shown[:length]} …"
 

@@ -16,8 +16,8 @@ _DEPTH = 1_000
 def comparison_view(desk: Desk, asked: Asked) -> dict[str, Any]:
     """Return the best documents of both sides, those gained and lost, and how good each side is."""
     sides = {"a": desk.side(asked.settings), "b": desk.side(asked.other)}
-    found = {name: _found(side, asked) for name, side in sides.items()}
-    ids = {name: [id for id, _ in ranking] for name, ranking in found.items()}
+    rankings = {name: _found(side, asked) for name, side in sides.items()}
+    ids = {name: [id for id, _ in ranking] for name, ranking in rankings.items()}
     ranks = {name: {id: rank for rank, id in enumerate(own, 1)} for name, own in ids.items()}
     grades = grades_of(desk, asked.question)
     shown: dict[str, Any] = {}
@@ -35,7 +35,7 @@ def comparison_view(desk: Desk, asked: Asked) -> dict[str, Any]:
                     "other_rank": ranks[other].get(id),
                     "grade": grades.get(id),
                 }
-                for rank, (id, score) in enumerate(found[name][: asked.size], 1)
+                for rank, (id, score) in enumerate(rankings[name][: asked.size], 1)
             ],
         }
     top = {name: ids[name][: asked.size] for name in ids}
@@ -47,7 +47,7 @@ def comparison_view(desk: Desk, asked: Asked) -> dict[str, Any]:
         "gained": [id for id in top["b"] if id not in set(top["a"])],
         "lost": [id for id in top["a"] if id not in set(top["b"])],
         "moved": sum(ranks["a"][id] != ranks["b"][id] for id in {*top["a"]} & {*top["b"]}),
-        "same": found["a"] == found["b"],
+        "same": rankings["a"] == rankings["b"],
         "commits": commits_of(desk),
         "baseline": baseline_of(desk),
         "python": comparison_code(desk.opened, sides["a"], sides["b"], asked),

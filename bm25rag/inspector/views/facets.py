@@ -34,10 +34,10 @@ def facets(
     A value has the ``filter`` that chooses it, beside the present one. Elements of lists count
     each; dates and long values have no filter.
     """
-    (found,) = columns(index.search(query, MATCHES, filter), "metadata")
+    (all_metadata,) = columns(index.search(query, MATCHES, filter), "metadata")
     counts: dict[_Path, Counter[_Value]] = {}
     matches: Counter[_Path] = Counter()
-    for metadata in found:
+    for metadata in all_metadata:
         values = dict.fromkeys(_values(metadata, ()))
         matches.update({path for path, _ in values})
         for path, value in values:

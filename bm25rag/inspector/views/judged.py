@@ -58,7 +58,7 @@ def _questions(
     def value(of: Evaluation | None, query: str) -> float | None:
         return None if of is None else of.per_query[query][MEASURE]
 
-    found = [
+    rows = [
         {
             "id": query,
             "question": text,
@@ -74,5 +74,5 @@ def _questions(
             query: after.per_query[query][MEASURE] - before.per_query[query][MEASURE]
             for query in texts
         }
-        found.sort(key=lambda one: -abs(differences[str(one["id"])]))
-    return found[:_SHOWN]
+        rows.sort(key=lambda one: -abs(differences[str(one["id"])]))
+    return rows[:_SHOWN]

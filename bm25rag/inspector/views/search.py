@@ -29,17 +29,17 @@ def search_view(desk: Desk, asked: Asked) -> dict[str, Any]:
     side = desk.side(asked.settings)
     index, query, filter = side.index, asked.query(side.index), asked.filter
     batch = index.search_batch([query], asked.size, filter, offset=asked.offset)
-    total, found = total_of(index, query, filter), batch.hits()[0]
+    total, ranking = total_of(index, query, filter), batch.hits()[0]
     before = _ranks(side, query, asked) if side.is_tuned else {}
     grades = grades_of(desk, asked.question)
     hits = []
-    for rank, hit in enumerate(found, asked.offset + 1):
+    for rank, hit in enumerate(ranking, asked.offset + 1):
         shown = hit_of(hit, rank)
         shown["shares"] = shares_of(index.explain(query, hit.id))
         if side.is_tuned:
             shown["before"] = before.get(hit.id)
         hits.append(shown | {"grade": grades.get(hit.id)})
-    terms = explained_terms(index.explain(query, found[0].id)) if found else []
+    terms = explained_terms(index.explain(query, ranking[0].id)) if ranking else []
     return {
         "question": asked.question,
         "total": total,
@@ -49,7 +49,7 @@ def search_view(desk: Desk, asked: Asked) -> dict[str, Any]:
         "terms": [{name: one[name] for name in ("term", "number", "df", "idf")} for one in terms],
         "hits": hits,
         "searched_before": _BEFORE if side.is_tuned else None,
-        "facets": _facets(desk, side, asked) if found else [],
+        "facets": _facets(desk, side, asked) if ranking else [],
         "facets_of": min(total, MATCHES),
         "filter": filter,
         "settings": settings_of(side),
@@ -80,8 +80,8 @@ def _quality(
     """Return how good the ranking is, and that of the saved settings; ``None``: not judged."""
     if not grades:
         return None
-    found = quality(side.index.search_batch([query], 100, asked.filter).ids()[0], grades)
-    if side.is_tuned and found is not None:
+    measured = quality(side.index.search_batch([query], 100, asked.filter).ids()[0], grades)
+    if side.is_tuned and measured is not None:
         own = quality(side.saved.search_batch([query], 100, asked.filter).ids()[0], grades)
-        found["saved"] = None if own is None else own.get("mean")
-    return found
+        measured["saved"] = None if own is None else own.get("mean")
+    return measured

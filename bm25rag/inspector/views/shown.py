@@ -52,8 +52,8 @@ def settings_of(side: Side) -> dict[str, Any]:
 
 
 def _slider(name: str, saved: float | None, now: float) -> dict[str, Any]:
-    most = max(_SLIDER.get(name, 10.0), saved or 0.0, now)
-    return {"name": name, "saved": saved, "now": now, "most": most}
+    maximum = max(_SLIDER.get(name, 10.0), saved or 0.0, now)
+    return {"name": name, "saved": saved, "now": now, "most": maximum}
 
 
 def labels_of(explanation: Explanation) -> list[str]:
@@ -134,8 +134,8 @@ def rank_of(
     index: BM25Index, query: QueryLike, id: str, score: float, filter: FilterSpec | None
 ) -> int | None:
     """Return the rank of a document with this score; ``None`` if no search returns it."""
-    found = index.search_batch([query], len(index), filter, min_score=score)
-    scores = found.scores[0, : int(found.counts[0])]
+    batch = index.search_batch([query], len(index), filter, min_score=score)
+    scores = batch.scores[0, : int(batch.counts[0])]
     first = int(np.count_nonzero(scores > score))
     alike = index.search(query, len(scores) - first, filter, min_score=score, offset=first)
     ids = [hit.id for hit in alike]
@@ -147,10 +147,12 @@ def quality(ids: Sequence[str], grades: Mapping[str, int]) -> dict[str, Any] | N
     if not grades:
         return None
     try:
-        found = evaluate({"q": {id: float(-n) for n, id in enumerate(ids)}}, {"q": grades}, MEASURE)
+        evaluation = evaluate(
+            {"q": {id: float(-n) for n, id in enumerate(ids)}}, {"q": grades}, MEASURE
+        )
     except MissingDependencyError as error:
         return {"missing": str(error)}
-    return {"mean": found.mean[MEASURE]}
+    return {"mean": evaluation.mean[MEASURE]}
 
 
 def grades_of(desk: Desk, question: str) -> Mapping[str, int]:

@@ -35,8 +35,10 @@ def terms_view(desk: Desk, asked: Asked) -> dict[str, Any]:
     vocabulary, frequencies = desk.opened.vocabulary(index)
     prefix = asked.given.get("prefix", "")
     documents = len(index)
-    most = max(_FREQUENT * documents, 1.0)
-    frequent = np.flatnonzero(frequencies > most) if documents >= _FEWEST else np.empty(0, np.int64)
+    threshold = max(_FREQUENT * documents, 1.0)
+    frequent = (
+        np.flatnonzero(frequencies > threshold) if documents >= _FEWEST else np.empty(0, np.int64)
+    )
     frequent = frequent[np.argsort(-frequencies[frequent], kind="stable")]
     names = [space_of(term)[1] if several else term for term in vocabulary]
     long = [n for n, term in enumerate(names) if len(term) > _LONG]
@@ -108,12 +110,12 @@ def _near(index: BM25Index, term: str, distance: int) -> list[str]:
     if not _SHORTEST <= len(term) <= LONGEST:
         return []
     snapshot = index._snapshot
-    found = {
+    terms = {
         one
         for view in snapshot.views
         for one in view.segment.postings.spelling.near(term, distance)
     }
-    names = sorted(found)
+    names = sorted(terms)
     if snapshot.is_restricted:
         counts = index.search_batch([[one] for one in names], 1).counts.tolist()
         return [one for one, count in zip(names, counts, strict=True) if count]
