@@ -167,7 +167,7 @@ class _Ranking:
     def first(self, k: int) -> tuple[list[Hit], int | None]:
         """Return the best k, documents or groups, and how many there are; perhaps ``None``.
 
-        Those of a group come together, so that more of them go on where fewer have ended.
+        Hits of a group stand together, so that asking for more returns the same hits first.
         """
         hits, batch = self._found(k)
         groups = self.by_group(hits)
@@ -190,7 +190,7 @@ class _Ranking:
         return [*groups.values()]
 
     def _found(self, k: int) -> tuple[list[Hit], BatchResult | None]:
-        """Return the best k at least: all that there are, if there is no batch with them."""
+        """Return at least the best k and their batch; or all hits, if there is no batch."""
         shaping: Any = self.shaping
         if self.beside is not None and self.query is not None:
             return self._with(self.beside, self.query), None

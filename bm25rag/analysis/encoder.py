@@ -118,7 +118,7 @@ class Encoder:
     def _with_stopwords(
         self, read: Read, words: UInt32, tokens: UInt32, counts: UInt32
     ) -> tuple[UInt32, UInt32]:
-        """Add the terms of texts of nothing but stop words, which they keep."""
+        """Add the terms of texts that have only stop words: such texts keep them."""
         if not self._analyzer.stopwords:
             return tokens, counts
         bare = np.flatnonzero((counts == 0) & (words > 0))

@@ -95,7 +95,7 @@ def check_form(form: str) -> NormalForm:
 
 
 def check_pattern(pattern: object) -> str:
-    """Return a regular expression of which ``re.findall`` makes a list of strings."""
+    """Return a regular expression with which ``re.findall`` returns a list of strings."""
     if not isinstance(pattern, str):
         raise TypeError(f"token_pattern must be a regular expression or 'auto', got {pattern!r}")
     try:
@@ -110,10 +110,10 @@ def check_pattern(pattern: object) -> str:
 
 
 def runs_of(pattern: str) -> tuple[str, int] | None:
-    r"""Return what a pattern finds if that is runs: of which class, and how long at least.
+    r"""Return the class and the least length of the runs that a pattern finds, if runs are all.
 
-    ``\w+``, ``[^\s,]+``, ``[a-z][a-z]+``, ``\S{2,}`` and ``PAPER`` are such patterns. Those
-    of a class with line feeds, which end words in the scanner, are not said to be.
+    ``\w+``, ``[^\s,]+``, ``[a-z][a-z]+``, ``\S{2,}`` and ``PAPER`` are such patterns. For a class
+    with line feeds, which end words in the scanner, it returns ``None``.
     """
     match = _RUNS.fullmatch(pattern)
     if match is None:
@@ -157,7 +157,7 @@ def check_settings(settings: Mapping[str, Any], tokenizer: Tokenizer | None) -> 
 
 
 def check_ngrams(size: object) -> int:
-    """Return of how many characters the runs are into which words are cut."""
+    """Return how many characters a run has, if words are cut into runs."""
     checked = check_count("ngrams", size, least=2)
     if checked > LONGEST_NGRAM:
         raise ValueError(f"ngrams must be at most {LONGEST_NGRAM}, got {checked}")

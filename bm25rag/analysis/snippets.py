@@ -48,9 +48,10 @@ class Match(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """A part of a text, its words, and by word the tokens that match, each with its term.
+    """A part of a text, and its words.
 
-    ``joined`` is what is also one word.
+    ``joined`` is what is also one word, ``matching`` has by word the tokens that match, each with
+    its term.
     """
 
     start: int

@@ -1,8 +1,8 @@
 """The terms of several analyses in one index: each analysis has a space of its own.
 
-A term of a further analysis begins with the character of its number, from 1 on. One of the first
-begins with none of these: if it did, another comes before it. So no term of one analysis equals a
-term of another, whatever texts and tokenizers hold.
+A term of a further analysis begins with the character of its number, from 1 on. A term of the first
+analysis gets one more character in front if it would begin with such a one. So no term of one
+analysis equals a term of another, whatever texts and tokenizers hold.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def into_space(terms: Column, number: int) -> Column:
 
 
 def weighed(asked: Iterable[tuple[Sequence[str], float]]) -> dict[str, float]:
-    """Return the terms of a question with their weights, given those of each analysis with its."""
+    """Return the weights of a question's terms, given the terms by each analysis and its weight."""
     weights: dict[str, float] = {}
     for number, (terms, weight) in enumerate(asked):
         if weight:

@@ -148,7 +148,7 @@ class WordSplitter:
 
     @property
     def fold_letters(self) -> Callable[[str], str]:
-        """Returns the token of a word that is all letters, and part of no run without spaces."""
+        """Returns the token of a word that is all letters and in no run without spaces."""
         return partial(fold_accents, kept=self._kept_letters) if self._folds_accents else str
 
     def fold(self, text: str) -> str:
@@ -336,7 +336,7 @@ class WordSplitter:
         return first_of_bigram(word, self._bigrams)
 
     def stopword_token(self, word: str) -> str:
-        """Return the token that a stop word stops; none is stopped by a word of several tokens."""
+        """Return the token that a stop word drops; a stop word of several tokens drops none."""
         word = str(self._normalize(word, self.lowercase))
         tokens = split_word(word, self._apostrophe) if self._auto else [word]
         token = tokens[0] if len(tokens) == 1 else word
@@ -367,7 +367,7 @@ def _cut(tokens: list[str], counts: dict[int, int], size: int) -> tuple[list[str
 def _with_tokens(
     words: list[str], odd: Sequence[int], tokens: list[str], counts: dict[int, int]
 ) -> list[str]:
-    """Return words, with tokens in place of the odd ones: so many where it is not one."""
+    """Replace the odd words by their tokens; ``counts`` says how many a word has, if not one."""
     if len(odd) == len(words):
         return tokens
     all_tokens = words.copy()

@@ -80,9 +80,9 @@ class Stemmer:
         return stems
 
     def of_words(self) -> Callable[[str], str]:
-        """Return what this thread may stem single words of ASCII with, of at most 255 characters.
+        """Return a function by which this thread may stem ASCII words of at most 255 characters.
 
-        It returns nothing for some, which ``stems`` returns themselves for.
+        For some words it returns an empty string; ``stems`` returns these words themselves.
         """
         return self._thread_stemmer().stemWord  # the light stemmer changes nothing more in ASCII
 

@@ -80,7 +80,7 @@ def is_single(unit: str, rules: BigramRules, question: bool) -> bool:
 
 
 def is_cut(letter: str, rules: BigramRules, cluster: bool = False) -> bool:
-    """Return whether a letter is of runs that are cut; of those of clusters, if ``cluster``."""
+    """Return whether a letter is in runs that are cut; if ``cluster``, in runs of clusters."""
     kinds = _LETTERS[letter]
     is_cluster = rules.southeast_asian and kinds & _CLUSTER > 0
     return is_cluster or (not cluster and rules.cjk and kinds & _CJK > 0)

@@ -62,13 +62,13 @@ class ScannedWords(NamedTuple):
         return np.searchsorted(self.ends, places, "right")
 
     def inside(self, places: Int64) -> Int64:
-        """Return those of ascending places in which the text of the place before goes on."""
+        """Return ascending places without those at which a text begins."""
         at = np.searchsorted(places, self.ends)  # there are fewer ends than places
         at = at[at < len(places)]
         return np.delete(places, at[np.isin(places[at], self.ends)])
 
     def texts_that_join(self, words: Set[str]) -> list[int]:
-        """Return the texts in which any of some words is of several."""
+        """Return the texts in which any of some words is several words joined."""
         if not len(self.joined):
             return []
         wanted = {*self.scanner.numbers(words).tolist()}

@@ -1,4 +1,4 @@
-"""A text as words of which some stand in one word as well, as those of "e-mail" do.
+"""A text as its words, and what of them is also one word: of "e-mail", "email".
 
 Parts of a ``Query`` compare words so: as they are written, and joined.
 """
@@ -104,7 +104,7 @@ def whole_words(analyzer: Analyzer, text: str, wanted: Set[str]) -> WholeWords:
 
 
 def word_starts(analyzer: Analyzer, words: Sequence[str], folded: str) -> Iterator[int]:
-    """Yield where words begin in the folded text that they are of, one by one; -1: nowhere.
+    """Yield where each word begins in the folded text that it comes from; -1 if nowhere.
 
     The lower case of a sigma depends on what follows it, so ``folded`` has but one form of it.
     """

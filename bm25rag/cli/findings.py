@@ -31,7 +31,7 @@ class Findings:
 
     @property
     def doubtful(self) -> set[str]:
-        """The names of files and folders of which something may be there that was not read."""
+        """The names of files and folders that may hold something that was not read."""
         return {*self.skipped, *self.lines}
 
     def leave_out(self, reason: str, name: str) -> None:
@@ -98,7 +98,7 @@ class Findings:
 
 
 def _new(told: dict[str, str], before: dict[str, str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield each value that is new of some names, with these."""
+    """Yield each value that names have and did not have before, with these names."""
     names: dict[str, list[str]] = {}
     for name, value in told.items():
         if before.get(name) != value:

@@ -52,9 +52,9 @@ class _File(NamedTuple):
 class Sources:
     """The documents of all sources, and a record of what was left out.
 
-    Of what the command line names, by the values of ``reading_options``, the folder of the index
-    itself is left out. ``progress`` says whether a terminal is shown how much has been read,
-    ``fields`` are those of the index, as ``BM25Index.fields``.
+    The sources are what the command line names, by the values of ``reading_options``, without the
+    folder of the index itself. ``progress`` says whether a terminal is shown how much has been
+    read, ``fields`` are those of the index, as ``BM25Index.fields``.
     """
 
     fields: Mapping[str, float] | None = None

@@ -74,11 +74,12 @@ def find_files(
             elif file.expected:
                 print(f"{file.name}: {file.problem}")
 
-    ``without`` is a folder inside it to leave out: the index itself. Found are every file, and what
-    is left out: hidden entries, ``node_modules``, ``__pycache__``, virtual environments, what
-    ``.gitignore`` files name, links that lead out of the folder or to a folder, what is neither a
-    file nor a folder, file systems that the system makes up (``/proc``), and what cannot be read.
-    If that is the folder itself, or it is one of the system's own, it is an ``OSError``.
+    ``without`` is a folder inside it to leave out: the index itself. The walk yields every file,
+    and what is left out: hidden entries, ``node_modules``, ``__pycache__``, virtual environments,
+    what ``.gitignore`` files name, links that lead out of the folder or to a folder, what is
+    neither a file nor a folder, file systems that the system makes up (``/proc``), and what cannot
+    be read. An ``OSError`` says that the folder itself cannot be read, or is one that the system
+    makes up.
     """
     yield from _Walk(folder, without, selection).found()
 

@@ -72,8 +72,8 @@ async def readable_lines(
 ) -> AsyncIterator[str]:
     """Yield the lines that are messages; give ``answer`` an error for each of the others.
 
-    The end of the stream is told of when all ``requests`` are answered, or nothing is left that
-    could answer them.
+    The stream of lines ends when all ``requests`` are answered, or nothing is left that could
+    answer them.
     """
     import mcp_types as types
 
