@@ -67,7 +67,7 @@ def find_all(
 ) -> Plan[list[str]]:
     """Return the ids of all documents of a vector store, which holds about what the index holds.
 
-    None can list what it holds, so it is asked for more than it can have.
+    No vector store can list its documents, so it is asked for more than it can have.
     """
     text = next((one.text for one in index.get(index.ids(k=1)) if one.text), "text")
     wanted = 2 * len(index) + 100

@@ -41,7 +41,7 @@ class _Unnamed(StoredDocument):
 def to_documents(
     stored: Sequence[StoredDocument | Hit], shown: Mapping[str, Sequence[object]] | None = None
 ) -> list[Document]:
-    """Convert what was found; raise ``ValueError`` if the index does not hold the text of one.
+    """Convert documents of an index; raise ``ValueError`` if it does not hold the text of one.
 
     ``shown`` are keys that the metadata of the documents get, with a value for each document.
     """

@@ -107,7 +107,7 @@ def lookup_fields_in(stored_fields: Any) -> dict[str, str]:
 
 
 def with_new_metadata(document: Stored, metadata: dict[str, Any] | None) -> dict[str, Any]:
-    """Return what stands in place of a stored node's metadata: others, as ``to_document`` does."""
+    """Return new metadata for a stored node, in the form in which ``to_document`` returns them."""
     stored_fields = parse_payload(document)
     if stored_fields is None or not isinstance(metadata or {}, dict):  # the core refuses the latter
         return metadata or {}
@@ -209,7 +209,7 @@ def _write_dates(metadata: dict[str, Any], id: str) -> tuple[dict[str, Any], str
 
 
 def to_nodes(documents: Sequence[Hit | Stored]) -> list[BaseNode]:
-    """Return new nodes of their original classes; text nodes of what was not stored as a node."""
+    """Return new nodes of their original classes; what was not stored as a node is a text node."""
     ids, texts, metadata, payloads = columns(documents, "id", "text", "metadata", "payload")
     made = [*map(_to_node, ids, texts, metadata, map(_parse, ids, payloads))]
     bare = _construct(TextNode, [one for one in made if isinstance(one, dict)], _GIVEN)

@@ -357,7 +357,7 @@ def _text_of(query: VectorStoreQuery) -> str:
 
 
 def _plain(question: Any) -> Any:
-    """Return a question as what knows no parts takes it."""
+    """Return the text of a question with parts; any other question unchanged."""
     return question.as_text() if isinstance(question, Query) else question
 
 
@@ -429,7 +429,7 @@ def _ask(
 
 
 def _page(ranked: Sequence[NodeWithScore], asking: Asking) -> list[NodeWithScore]:
-    """Return what follows the offset and has the least score."""
+    """Return the nodes behind the offset whose score is at least ``min_score``."""
     floor = asking.min_score
     return [
         each

@@ -77,7 +77,7 @@ class BM25SearchTool(Tool):
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Return the tool that ``to_dict`` has told of."""
+        """Return the tool that ``to_dict`` described."""
         given = dict(data["data"])
         searched = given.pop("document_store")
         kind = (
