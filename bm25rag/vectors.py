@@ -83,8 +83,8 @@ class Vectors:
         wanted = check_wanted(whole, k, filter, min_score, offset, *shaping)
         snapshot = whole.by_vectors
         terms = vector_terms(vector)
-        found = find_one(snapshot, terms, wanted)
-        return snapshot.hits(*found, totals=totals_of(snapshot, terms, wanted))
+        ranking = find_one(snapshot, terms, wanted)
+        return snapshot.hits(*ranking, totals=totals_of(snapshot, terms, wanted))
 
     def search_batch(
         self,

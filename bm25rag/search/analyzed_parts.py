@@ -30,9 +30,9 @@ _LONGEST = 1000
 class Requirement(NamedTuple):
     """A part of a query, analysed: its kind, a key of ``KINDS``, the part as given, and its terms.
 
-    ``clauses`` are what a document that has it has in the postings: of each, any term. ``words``
-    finds it in the words of a text; ``None``: the terms say all. ``field`` is that in which it must
-    be.
+    A document that has the part has a term of each of the ``clauses`` in the postings. ``words``
+    finds the part in the words of a text; it is ``None`` where the terms say all. ``field`` is
+    where it must be.
     """
 
     kind: str
@@ -78,7 +78,7 @@ class Restriction(NamedTuple):
 
     @property
     def spellings(self) -> frozenset[str]:
-        """What words of a text may be as one, where it must be looked at."""
+        """The single words that words of a text may also be, where texts must be looked at."""
         each = (one.words.spellings for one in self.requirements if one.words is not None)
         return frozenset(chain.from_iterable(each))
 
@@ -107,11 +107,13 @@ class Restriction(NamedTuple):
         fit = np.ones(count, np.bool_)
         for one in self.requirements:
             if one.words is not None:
-                found = np.asarray(find(one.words), np.bool_)
+                matching = np.asarray(find(one.words), np.bool_)
                 if one.field is not None:
-                    found = found & np.array([field == one.field for field in fields], np.bool_)
+                    matching = matching & np.array(
+                        [field == one.field for field in fields], np.bool_
+                    )
                 has = np.zeros(count, np.bool_)
-                has[owners[found]] = True
+                has[owners[matching]] = True
                 fit &= has == one.wanted
         return fit
 
@@ -163,25 +165,25 @@ def _requirement(
     if isinstance(given, InField):
         field, part = given
     if isinstance(part, str):
-        found = written(analyzer, part, question=True)
+        as_written = written(analyzer, part, question=True)
         if isinstance(part, _Corrected):
-            found = part.corrected(found)
+            as_written = part.corrected(as_written)
     else:
         terms = cast("Sequence[str]", part)
-        found = Written([_given_word(word, in_a_row) for word in terms], [])
-    if not found.words:
+        as_written = Written([_given_word(word, in_a_row) for word in terms], [])
+    if not as_written.words:
         raise ValueError(f"{name}, {part!r:.100}, has no words as the index analyses texts")
-    if len(found.words) > _LONGEST and in_a_row:
+    if len(as_written.words) > _LONGEST and in_a_row:
         raise ValueError(
-            f"{name} has {len(found.words):,} words, at most {_LONGEST:,} in a row are looked for: "
-            "shorten it"
+            f"{name} has {len(as_written.words):,} words, at most {_LONGEST:,} in a row are looked "
+            "for: shorten it"
         )
-    clauses = _clauses(analyzer, found, in_a_row)
+    clauses = _clauses(analyzer, as_written, in_a_row)
     if isinstance(part, str) and analyzer.stopped_stems.issuperset(chain.from_iterable(clauses)):
         clauses = []  # texts of nothing but stop words keep them, and others do not
     if isinstance(part, str):
         clauses = [tuple(_in_index(analyzer, [*clause])) for clause in clauses]
-    whole = WholeWords.of(found)
+    whole = WholeWords.of(as_written)
     if not in_a_row:
         whole = WholeWords([*dict.fromkeys(whole.words)])
     in_terms = bool(clauses)
@@ -204,14 +206,14 @@ class _Corrected(str):
         made.fixed = fixed
         return made
 
-    def corrected(self, found: Written) -> Written:
+    def corrected(self, as_written: Written) -> Written:
         """Return words with their terms replaced."""
 
         def fix(one: Term) -> Term:
             return one._replace(term=self.fixed.get(one.term, one.term))
 
-        words = [tuple(map(fix, word)) for word in found.words]
-        return Written(words, [one._replace(term=fix(one.term)) for one in found.longer])
+        words = [tuple(map(fix, word)) for word in as_written.words]
+        return Written(words, [one._replace(term=fix(one.term)) for one in as_written.longer])
 
 
 def _given_word(word: str, in_a_row: bool) -> tuple[Term, ...]:
@@ -219,19 +221,19 @@ def _given_word(word: str, in_a_row: bool) -> tuple[Term, ...]:
     return tuple(Term(term, False) for term in (word.split("\0") if in_a_row else [word]))
 
 
-def _clauses(analyzer: Analyzer, found: Written, in_a_row: bool) -> list[Clause]:
-    """Return what documents that have some words have in the postings: of each, any term.
+def _clauses(analyzer: Analyzer, as_written: Written, in_a_row: bool) -> list[Clause]:
+    """Return clauses: documents with some words have a term of each clause in the postings.
 
     A word is there by itself, or in what is also one word with others: "e-mail" by "e" and "mail",
     or by "email". Stop words are in no postings, and what has the stem of one may be one.
     """
-    longer: list[list[str]] = [[] for _ in found.words]
-    for begin, end, (term, is_stopped) in found.longer:
+    longer: list[list[str]] = [[] for _ in as_written.words]
+    for begin, end, (term, is_stopped) in as_written.longer:
         if in_a_row or not is_stopped:
             for own in longer[begin:end]:
                 own.append(term)
     clauses: dict[Clause, None] = {}
-    for word, others in zip(found.words, longer, strict=True):
+    for word, others in zip(as_written.words, longer, strict=True):
         for term, is_stopped in word:
             own = [term] if in_a_row or not is_stopped else []
             clause = tuple(dict.fromkeys([*own, *others]))

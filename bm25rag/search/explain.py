@@ -199,5 +199,5 @@ def explain(
         spaces = [space_of(share.term) for share in shares]
         pairs = zip(shares, spaces, strict=True)
         shares = [replace(share, term=term, analysis=own) for share, (own, term) in pairs]
-    found = view.segment.id_of(number)
-    return Explanation(found, total, matched, shift, tuple(shares), multiplier, parts)
+    document_id = view.segment.id_of(number)
+    return Explanation(document_id, total, matched, shift, tuple(shares), multiplier, parts)

@@ -44,8 +44,8 @@ def search_each(
 ) -> list[Hit]:
     """Find the best by their ranks for several queries; see ``BM25Index.search_fused``."""
     check_fusion("rrf", weights, rank_constant, len(queries))
-    found = find(snapshot, queries, _fetched(wanted, fetch_k), None)
-    cells = zip(found.numbers.tolist(), found.scores.tolist(), found.counts, strict=True)
+    matches = find(snapshot, queries, _fetched(wanted, fetch_k), None)
+    cells = zip(matches.numbers.tolist(), matches.scores.tolist(), matches.counts, strict=True)
     rankings = [_by_row(rows[:count], scores) for rows, scores, count in cells]
     fused = fuse(rankings, "rrf", weights, None, rank_constant)
     return _hits(snapshot, wanted, fused, [*dict.fromkeys(chain.from_iterable(queries))])

@@ -106,7 +106,7 @@ class PartsMatches:
         return ranking.Ranked(np.array(rows, np.int64), np.array(scores, np.float64), complete)
 
     def _is_over(self) -> bool:
-        """Whether the time of the query is over, which it is then told."""
+        """Whether the time is over; if so, note in the query that its answer is cut."""
         if self._end is None or monotonic() <= self._end:
             return False
         self._asked.cut = True
@@ -138,9 +138,9 @@ class _Within:
     def looked_at(
         self, ranked: Iterator[tuple[int, float]], size: int, is_over: Callable[[], bool]
     ) -> Iterator[tuple[int, float, bool]]:
-        """Yield documents with whether their texts fit, of which some are looked at together.
+        """Yield documents, and whether the texts of each fit; some are looked at together.
 
-        Once the time is over, those are yielded that come next and are known, and no others.
+        Once the time is over, it yields those that come next as long as they are known.
         """
         while True:
             batch: list[tuple[int, float]] = []
@@ -265,7 +265,7 @@ def parts_filter(snapshot: Snapshot, asked: RestrictedTerms) -> Filter:
 
 @dataclass(frozen=True, slots=True)
 class PartExplanation:
-    """Whether a document is as a part of a ``Query`` restricts matches to.
+    """Whether a document has what a part of a ``Query`` demands, or lacks what it excludes.
 
     ``kind`` is ``"must"``, ``"must_not"``, ``"phrases"`` or ``"not_phrases"``; ``"text"`` if one of
     its terms must be in a field. ``passed`` says whether the document has what it must have, or has

@@ -18,7 +18,7 @@ _FEW = 16
 
 
 class WordsInText:
-    """Finds words in those of a text, if they must in a row.
+    """Finds words among those of a text; in a row, if they must be.
 
     A word of the text that has several terms, such as a compound or a pair of characters with the
     first of them, is each word whose terms are among them. In a row, words on either side may
@@ -30,10 +30,10 @@ class WordsInText:
     joins: bool  # whether some of them are also one word
     spellings: frozenset[str]  # what words of a text may be as one
 
-    def __init__(self, found: WholeWords, in_a_row: bool) -> None:
-        self.words, self.in_a_row = tuple(found.words), in_a_row
-        self._longer = found.longer if in_a_row else ()
-        self.joins = bool(found.longer)
+    def __init__(self, whole: WholeWords, in_a_row: bool) -> None:
+        self.words, self.in_a_row = tuple(whole.words), in_a_row
+        self._longer = whole.longer if in_a_row else ()
+        self.joins = bool(whole.longer)
         # The bits of the places where a longer word begins, by how many words it is.
         self._longer_of: dict[str, dict[int, int]] = {}
         for begin, end, word in self._longer:
@@ -110,7 +110,7 @@ class WordsInText:
         return False
 
     def _further(self, ways: int, word: str) -> int:
-        """Return where the ways lead that a word of a text goes on."""
+        """Return where the ways lead that the next word of a text continues."""
         places = self._places_of(word) if "\0" in word else self._places.get(word, 0)
         further = (ways & places) << 1
         if self._longer:

@@ -55,7 +55,7 @@ class RestrictedSnapshot(Snapshot):
 
     @lazy_property
     def matching(self) -> Snapshot:
-        """The same documents, whose words match in fields of weight 0 alone no more."""
+        """The same documents; words that are in fields of weight 0 alone do not match."""
         matched = self.parameters.matched_fields
         views = [view.matching(matched) for view in self.views]
         whole = None if self._whole is None else self._whole.matching

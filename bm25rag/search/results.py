@@ -82,8 +82,8 @@ class BatchResult:
     def totals(self) -> Int64:
         """Count all matches of each query, those that are not returned too, int64 (q,).
 
-        In a search with ``group``, count groups. Of a phrase all texts are looked at that have its
-        words, and of a callable as a filter all matches.
+        In a search with ``group``, count groups. For a phrase, all texts that have its words are
+        looked at; for a callable as a filter, all matches.
         """
         totals = (Totals(self._snapshot, terms, self._wanted).total for terms in self._asked)
         return np.fromiter(totals, np.int64, len(self.counts))

@@ -118,7 +118,7 @@ class Snapshot:
 
     @lazy_property
     def matching(self) -> Snapshot:
-        """The same documents, whose words match in fields of weight 0 alone no more."""
+        """The same documents; words that are in fields of weight 0 alone do not match."""
         matched = self.parameters.matched_fields
         views = [view.matching(matched) for view in self.views]
         return Snapshot(views, self.parameters, self.analyzer, self.statistics)
@@ -289,14 +289,14 @@ class Snapshot:
         return self.views[segment_index].segment.id_of(number)
 
     def ids_at(self, rows: Int64) -> list[str]:
-        """Return the ids of the living documents at some rows, in a third of the time."""
+        """Return the ids of living documents by their rows, in a third of the time of ``id_at``."""
         ids = np.empty(len(rows), np.object_)
         for view, places, numbers in self.by_segment(rows):
             texts = view.segment.ids.column.texts
             blocks = in_blocks(numbers.tolist(), BLOCK)
             ids[places] = list(chain.from_iterable(map(texts, blocks)))
-        found: list[str] = ids.tolist()
-        return found
+        listed: list[str] = ids.tolist()
+        return listed
 
     def document(self, segment_index: int, number: int) -> Document:
         """Return a fresh document."""
@@ -344,7 +344,7 @@ class Snapshot:
         return freed + of_terms * (held - terms) // max(held, 1)
 
     def documents(self, ids: Iterable[str], filter: Filter | None) -> list[Document]:
-        """Return fresh documents, those of the ids that there are and pass."""
+        """Return fresh copies of the documents that exist and pass, by id."""
         places = (self.find(id) for id in ids)
         return [
             self.document(*place)
@@ -376,8 +376,8 @@ class Snapshot:
         if self.is_plain:
             _add_hits(hits, self.views[0], rows, scores, asked, rows, totals)
         else:
-            for segment_index, found in groupby(map(self.locate, rows), itemgetter(0)):
-                numbers = [number for _, number in found]
+            for segment_index, places in groupby(map(self.locate, rows), itemgetter(0)):
+                numbers = [number for _, number in places]
                 own = slice(len(hits), len(hits) + len(numbers))
                 view = self.views[segment_index]
                 _add_hits(hits, view, numbers, scores[own], asked, rows[own], totals)
@@ -513,13 +513,13 @@ class _Contents:
     def read(self, name: str, position: int) -> Any:
         """Return the text, metadata, payload or fields of one document."""
         block, within = divmod(position, _READ_TOGETHER)
-        found = self._read.get((name, block))
-        if found is None:
+        values = self._read.get((name, block))
+        if values is None:
             first = block * _READ_TOGETHER
             numbers = self._numbers[first : first + _READ_TOGETHER]
             # If two threads read at the same time, both return what the first one stored.
-            found = self._read.setdefault((name, block), _read(self._view, name, numbers))
-        return found[within]
+            values = self._read.setdefault((name, block), _read(self._view, name, numbers))
+        return values[within]
 
     def group_size(self, position: int) -> int | None:
         """Return how many documents of one's group match."""
@@ -548,11 +548,11 @@ def _read_fields(segment: Segment, numbers: Sequence[int]) -> list[dict[str, str
     """Return the texts of the fields of some documents; ``None`` where none is stored."""
     names = [name for name in segment.names or () if name != CONTEXT]
     columns = {name: segment.texts_of(name).texts(numbers) for name in names}
-    found: list[dict[str, str] | None] = []
+    fields: list[dict[str, str] | None] = []
     for position in range(len(numbers)):
         given = ((name, texts[position]) for name, texts in columns.items())
-        found.append({name: text for name, text in given if text is not None} or None)
-    return found
+        fields.append({name: text for name, text in given if text is not None} or None)
+    return fields
 
 
 def _add_hits(
