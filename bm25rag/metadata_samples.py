@@ -1,4 +1,4 @@
-"""Few documents whose metadata tell of all: found by the fields, without reading the others."""
+"""A few documents whose metadata stand for all, chosen by the fields: no others are read."""
 
 from __future__ import annotations
 

@@ -79,8 +79,8 @@ class Column:
             if self._nulls is None and self.strings is not None:
                 decoded: Any = backend.current().decode(self.strings, numbers)
                 if decoded is not None:
-                    found: list[str | None] = decoded
-                    return found
+                    texts: list[str | None] = decoded
+                    return texts
             views = self.views(numbers)
             return [None if one is None else str(one, "utf-8", "surrogatepass") for one in views]
         except UnicodeDecodeError as error:

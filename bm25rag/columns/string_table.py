@@ -64,8 +64,10 @@ class StringTable:
         alike = self.keys[ranks] == wanted
         numbers = (self.order[ranks] if len(self.order) else ranks)[alike].tolist()
         pairs = zip(numbers, self.column.views(numbers), compress(values, alike), strict=True)
-        found = [n if one and bytes(one) == value else self.find(value) for n, one, value in pairs]
-        return np.array([number for number in found if number >= 0], np.int64)
+        confirmed = [
+            n if one and bytes(one) == value else self.find(value) for n, one, value in pairs
+        ]
+        return np.array([number for number in confirmed if number >= 0], np.int64)
 
     def between(self, first: int, last: int) -> StringTable:
         """Return the table of consecutive strings, if the column is in the keys' order."""
@@ -104,7 +106,8 @@ def index_column(column: Column) -> StringTable:
 def build_table(strings: Column) -> tuple[StringTable, UInt32]:
     """Make a table of distinct strings, sorted by CRC-32, then by bytes.
 
-    So it depends only on the strings. Returned, too, is the number in it of each of them, uint32.
+    So it depends only on the strings. The number of each string in the table, uint32, is returned
+    too.
     """
     keys, order = _sort_keys(strings)
     ranks = np.empty(len(strings), np.uint32)
@@ -131,7 +134,7 @@ def _sort_keys(column: Column) -> tuple[UInt32, Int64]:
 
 
 def sort_ties(keys: UInt32, order: Int64, string_of: Callable[[int], bytes]) -> None:
-    """Sort numbers in place, whose keys ascend: those of equal keys by their strings."""
+    """Sort numbers in place whose keys ascend already: where keys are equal, by the strings."""
     # Equal keys are rare (260 pairs in 1.5 M terms).
     equal = np.concatenate(([False], keys[1:] == keys[:-1], [False]))
     starts = np.flatnonzero(~equal[:-1] & equal[1:])
@@ -142,17 +145,17 @@ def sort_ties(keys: UInt32, order: Int64, string_of: Callable[[int], bytes]) -> 
 
 
 def key_ranges(
-    keys: Sequence[UInt32], cost: Callable[[Sequence[slice]], int], most: int
+    keys: Sequence[UInt32], cost: Callable[[Sequence[slice]], int], limit: int
 ) -> Iterator[list[slice]]:
     """Split the strings of several tables at the same keys, in the order of the keys.
 
     It yields a slice of each table, not all of them empty. What lies between them has a ``cost`` of
-    at most ``most``, or the same key.
+    at most ``limit``, or the same key.
     """
     remaining = [(0, 1 << 32, [slice(0, len(of_table)) for of_table in keys])]
     while remaining:
         low, high, ranks = remaining.pop()
-        if high - low > 1 and cost(ranks) > most:
+        if high - low > 1 and cost(ranks) > limit:
             middle = (low + high) // 2
             cuts = [
                 some.start + int(np.searchsorted(of_table[some], np.uint32(middle)))

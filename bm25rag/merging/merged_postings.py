@@ -99,7 +99,7 @@ class MergedPostings:
         return Chunks(np.uint32, self._offsets[-1], pieces())
 
     def codes(self, run: Run) -> Unsigned:
-        """Return the code of every posting of a run, which has its segment's in place of tf."""
+        """Return the code of every posting of a run that has its segment's codes in place of tf."""
         return self._new_codes[self._view_at[run.first]].take(as_index(run.tf))
 
     def postings(self) -> Postings:

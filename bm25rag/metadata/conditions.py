@@ -265,7 +265,7 @@ def _pass(moments: Moments, operator: AsMoment) -> Bool:
 
 
 def _undecided(fields: Fields, path: Path, field: Field, operator: Operator) -> Bool:
-    """Return which documents have a value of which the fields do not say whether it passes."""
+    """Return which documents have a value for which the fields do not say whether it passes."""
     undecided = np.zeros(fields.count, np.bool_)
     match operator:
         case Equals() | In():

@@ -145,7 +145,7 @@ class _Run(Sequence[Any]):
 
     def samples(self) -> Iterator[Any]:
         """Yield values that are about evenly spaced; one of many bytes repeatedly."""
-        most = max(1, VALUES // _FAR)
+        limit = max(1, VALUES // _FAR)
         before = size = 0
         for first in range(0, len(self), VALUES):
             codes = np.asarray(self._codes[first : first + VALUES], np.int64) - self._first
@@ -154,7 +154,7 @@ class _Run(Sequence[Any]):
             steps = np.diff(sizes // _FAR, prepend=before)
             before = size // _FAR
             for position in np.flatnonzero(steps).tolist():
-                yield from repeat(self[first + position], min(int(steps[position]), most))
+                yield from repeat(self[first + position], min(int(steps[position]), limit))
 
     def _sizes(self, positions: Int64) -> Int64:
         """Return how many values each value counts for."""

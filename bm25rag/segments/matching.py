@@ -1,4 +1,4 @@
-"""The postings of a segment that match: those of terms in no field but such of weight 0 do not.
+"""The postings of a segment that match: not those of terms that are in fields of weight 0 alone.
 
 They are left out, so that searches need not know of weights: a field of weight 0 is as if it were
 empty. That takes 0.1 s for ten million postings, and their memory.
@@ -49,5 +49,5 @@ class _Codes:
         return np.diff(ends, prepend=0), documents[kept], self._new[codes[kept]]
 
     def codes(self, run: Run) -> Unsigned:
-        """Return the code of every posting of a run, which has it in place of tf."""
+        """Return the code of every posting of a run that has codes in place of tf."""
         return run.tf

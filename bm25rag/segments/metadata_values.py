@@ -73,9 +73,9 @@ class PathValues:
         return field.value(kind, code - field.starts[kind])
 
     def distinct(self, numbers: Int64) -> tuple[Int64, list[Any]]:
-        """Return the place of each document's value among some values, -1 if it has none.
+        """Return the place of each document's value in a list, -1 if it has none; and the list.
 
-        Of these, two may be equal.
+        Two values of the list may be equal.
         """
         codes = self.codes(numbers)
         unread = self._unread(numbers)
@@ -84,9 +84,9 @@ class PathValues:
                 span = field.codes_of(kind)
                 unread[(codes >= span.start) & (codes < span.stop)] = True
         codes[unread] = -1
-        found, places = np.unique(codes, return_inverse=True)
-        places -= len(found) and found[0] == -1
-        values = [self.value(code) for code in found.tolist() if code >= 0]
+        distinct, places = np.unique(codes, return_inverse=True)
+        places -= len(distinct) and distinct[0] == -1
+        values = [self.value(code) for code in distinct.tolist() if code >= 0]
         for place, value in self._read(numbers, unread):
             if value is not None:
                 places[place] = len(values)
@@ -106,7 +106,7 @@ class PathValues:
 
     def numbers(self, numbers: Int64) -> Float64:
         """Return the numbers that the documents have, float64; NaN where there is none."""
-        found = np.full(len(numbers), np.nan)
+        floats = np.full(len(numbers), np.nan)
         if (field := self._field) is not None:
             codes = self.codes(numbers)
             for kind in (WHOLE, REAL, OTHER):
@@ -114,10 +114,10 @@ class PathValues:
                 of_kind = (codes >= span.start) & (codes < span.stop)
                 if of_kind.any():
                     values = _as_floats(field, kind)
-                    found[of_kind] = values[codes[of_kind] - span.start]
+                    floats[of_kind] = values[codes[of_kind] - span.start]
         for place, value in self._read(numbers, self._unread(numbers)):
-            found[place] = _as_float(value)
-        return found
+            floats[place] = _as_float(value)
+        return floats
 
     def _unread(self, numbers: Int64) -> Any:
         """Say of which documents the metadata must be read."""

@@ -81,21 +81,21 @@ class RowMaker:
 
     def each(self, postings: Placed, terms: UInt32) -> Iterator[UInt8]:
         """Yield the rows of some of these terms."""
-        most = int(self._cells * DENSE)
-        return (self._row(postings, number, most) for number in terms.tolist())
+        limit = int(self._cells * DENSE)
+        return (self._row(postings, number, limit) for number in terms.tolist())
 
     def like(self, postings: Placed, number: int, size: int) -> UInt8:
-        """Return the row of a term in the form, a level for each strip or pairs, of one of a size.
+        """Return the row of a term in the form that its size in a file shows: levels, or pairs.
 
-        Which form pays is what the writer of a file thinks, as is which terms have rows.
+        The writer of a file decides which form pays, and which terms have rows.
         """
         return self._row(postings, number, -1 if size == self._cells else self._cells)
 
-    def _row(self, postings: Placed, number: int, most: int) -> UInt8:
+    def _row(self, postings: Placed, number: int, limit: int) -> UInt8:
         """Return a term's row: pairs, if it is in at most so many strips."""
         starts = postings.doc_blocks.starts(number, postings.indptr.data)
         some = postings.documents, postings.codes, starts
-        return backend.current().strip_row(*some, self._levels, self._in_block, most)
+        return backend.current().strip_row(*some, self._levels, self._in_block, limit)
 
     def rows(self, postings: Placed) -> StripRows | None:
         """Return the rows of all frequent terms; ``None`` if there are none."""

@@ -55,7 +55,7 @@ class TextFields:
         return not self.names[0]
 
     def analyses_of(self, tf: UInt32) -> Int64:
-        """Return which analysis the postings are of that numbers in place of tf stand for."""
+        """Return of which analysis postings are, given the numbers they have in place of tf."""
         analyses: Int64 = self.counts.argmax(axis=1)
         return analyses[tf]
 
@@ -126,7 +126,7 @@ def join_rows(tables: Sequence[UInt32]) -> tuple[UInt32, list[UInt32]]:
 
 
 def join_fields(run: Run, fields: int) -> tuple[Run, UInt32]:
-    """Make postings of documents of postings of their fields, which are numbered in turn.
+    """Make the postings of documents from those of their fields, which are numbered in turn.
 
     Returns
     -------

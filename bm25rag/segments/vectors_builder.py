@@ -107,15 +107,15 @@ class Weights:
     def __init__(self, some: Iterable[UInt32]) -> None:
         self.distinct: UInt32 | None = np.empty(0, np.uint32)
         self.type: Any = np.uint16
-        least, most = np.inf, 0.0
+        smallest, largest = np.inf, 0.0
         for bits in some:
             weights = bits.view(np.float32)
-            least = min(least, float(weights.min(initial=np.inf)))
-            most = max(most, float(weights.max(initial=0.0)))
+            smallest = min(smallest, float(weights.min(initial=np.inf)))
+            largest = max(largest, float(weights.max(initial=0.0)))
             for first in range(0, len(bits), _AT_ONCE):
                 if (known := self.distinct) is not None:
                     self._note(np.concatenate((known, bits[first : first + _AT_ONCE])))
-        self.bounds: tuple[float, float] = least, most
+        self.bounds: tuple[float, float] = smallest, largest
 
     def _note(self, bits: UInt32) -> None:
         ordered = np.sort(bits)  # np.unique makes a hash table, which takes 4 s for three million
