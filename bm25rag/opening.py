@@ -103,7 +103,7 @@ def local_folder(
     storage_options: object = None,
     offline: object = False,
 ) -> str:
-    """Return the real path of a folder of this machine, which arguments for a URL do not fit."""
+    """Return the real path of a folder of this machine; refuse arguments that are for URLs."""
     given = {"cache": cache, "storage_options": storage_options, "offline": offline or None}
     for name, value in given.items():
         if value is not None:

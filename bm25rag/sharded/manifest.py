@@ -105,8 +105,8 @@ def record_shard(folder: str, documents: int) -> ShardRecord:
 def check_shard(folder: str, number: int, settings: Mapping[str, Any], of: ShardedManifest) -> None:
     """Check that a shard, whose manifest has been read, is one of a commit.
 
-    It is not, but a ``CorruptIndexError``, if it has another number, statistics id or settings, or
-    another manifest.
+    A ``CorruptIndexError`` says that it has another number, statistics id or settings, or another
+    manifest.
     """
     receipt, expected = settings.get("extra"), shard_receipt(number, of.statistics)
     problem = None

@@ -81,8 +81,8 @@ class ShardedMirror(Mirror):
         super()._make_room(data, names)
 
     def _renumber(self, old: ShardedManifest) -> None:
-        found = map(_COMMIT.fullmatch, os.listdir(self.folder))
-        new = old._replace(commit=1 + max(int(commit[1]) for commit in found if commit))
+        commits = map(_COMMIT.fullmatch, os.listdir(self.folder))
+        new = old._replace(commit=1 + max(int(commit[1]) for commit in commits if commit))
         source, target = (commit_folder(self.folder, one.commit) for one in (old, new))
         for folder, _, names in os.walk(source):
             inner = os.path.relpath(folder, source)

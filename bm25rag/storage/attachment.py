@@ -40,7 +40,7 @@ class Attachment:
         return None
 
     def tidy(self, views: Sequence[SegmentView], merge_some: MergeSome) -> Sequence[SegmentView]:
-        """Merge as much as a write may that has left these segments."""
+        """Merge as much as a write may, given the segments that it has left."""
         return merge_some(views)
 
     def group(self, views: Sequence[SegmentView]) -> Sequence[Sequence[SegmentView]]:
@@ -52,7 +52,7 @@ class Attachment:
 
 
 class Unattached(Attachment):
-    """What an index has that no folder is open for."""
+    """The attachment of an index for which no folder is open."""
 
     def __init__(self, description: str, read_only: bool, advice: str = "") -> None:
         self.description, self.read_only, self.advice = description, read_only, advice

@@ -318,11 +318,11 @@ class CheckedVectors(CheckedPostings):
     ) -> None:
         self._code_tf = file.array(f"{VECTORS}code_weight", "u4")
         self._file_bounds = file.array(f"{VECTORS}bounds", "u4", count=2)
-        least, most = self._file_bounds[:].view(np.float32).tolist()
-        if not -_LARGEST <= least <= most <= _LARGEST:
+        smallest, largest = self._file_bounds[:].view(np.float32).tolist()
+        if not -_LARGEST <= smallest <= largest <= _LARGEST:
             raise self._file_bounds.reject("are no bounds of weights")
         no_lengths = np.zeros(len(self._code_tf), np.uint32), np.zeros(count, np.uint32)
-        self._open(file, VECTORS, terms, doc_blocks, *no_lengths, (least, most))
+        self._open(file, VECTORS, terms, doc_blocks, *no_lengths, (smallest, largest))
         self._is_wide = self.codes.dtype == np.uint32
         if self._is_wide and len(self._code_tf) != len(self.codes):
             raise self._code_tf.reject("has not a weight for each posting")
@@ -363,8 +363,8 @@ class CheckedVectors(CheckedPostings):
     def _check_weights(self, start: int, stop: int) -> None:
         assert self.bounds is not None
         weights = self._code_tf[start:stop].view(np.float32)
-        least, most = self.bounds
-        if not np.all((weights >= least) & (weights <= most) & (weights != 0)):
+        smallest, largest = self.bounds
+        if not np.all((weights >= smallest) & (weights <= largest) & (weights != 0)):
             raise self._code_tf.reject("holds an impossible weight")
 
     def _check_sums(self, documents: UInt32) -> None:

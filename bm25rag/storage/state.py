@@ -129,7 +129,7 @@ def check_analyzer(folder: str, settings: dict[str, Any]) -> None:
 
 
 def _plain(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of an analyzer, and of its further analyses, without what may miss."""
+    """Return the settings of an analyzer and its further analyses, without what may be missing."""
     for name in ("language", "stemmer", "tokenizer"):
         if not isinstance(settings[name], str | None):
             raise TypeError(f"{name} is not a string")
