@@ -31,9 +31,9 @@ class AnyCase:
     def finditer(self, text: bytes) -> Iterator[_Span]:
         """Yield all places that do not overlap."""
         folded, at = self._fold(text), 0
-        while (found := folded.find(at)) is not None:
-            yield found
-            at = found.end()
+        while (span := folded.find(at)) is not None:
+            yield span
+            at = span.end()
 
     def _fold(self, text: bytes) -> _FoldedBytes | _FoldedText:
         if self._plain is None or any(letter in text for letter in _LIKE_ASCII):

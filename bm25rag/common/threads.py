@@ -85,7 +85,7 @@ def _copy_of(error: BaseException | None) -> BaseException | None:
 
 
 class Helpers:
-    """Threads, at most ``most``, that do tasks for the one that made them; they end when idle.
+    """Threads, at most ``limit``, that do tasks for the one that made them; they end when idle.
 
     Where no thread can be started (in a container that allows few, or in a browser), whoever
     waits for a result does the work. These threads are not those of ``concurrent.futures``, which
@@ -93,8 +93,8 @@ class Helpers:
     and do something at forks, which must not be imported while another thread forks.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._tasks: deque[Task[Any]] = deque()
         self._given: list[Task[Any]] = []  # those that have not ended
         self._alive: set[ref[Callable[[], None]]] = set()  # what each thread calls
@@ -106,7 +106,7 @@ class Helpers:
         self._given = [one for one in self._given if not one.ended]
         self._given.append(task)
         self._tasks.append(task)
-        if len(self._alive) < self._most:
+        if len(self._alive) < self._limit:
             self._start()
         return task.result
 

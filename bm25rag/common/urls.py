@@ -46,7 +46,7 @@ def local_path(path: str | os.PathLike[str]) -> str:
 
 def holds_secret(url: str) -> bool:
     """Whether a URL holds a password, or a query, which may be one."""
-    return "?" in url or any(found["password"] for found in _USER.finditer(url))
+    return "?" in url or any(match["password"] for match in _USER.finditer(url))
 
 
 def shown_url(url: str) -> str:

@@ -13,9 +13,9 @@ UNSAFE = re.compile(f"[{CONTROLS}{BIDI}]")
 _UNSAFE_IN_LINE = re.compile(f"[{CONTROLS}{BIDI}\t\n]")
 
 
-def _escape(found: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     # As in a Python string: \n, \x1b, \u202e.
-    return ascii(found[0])[1:-1]
+    return ascii(match[0])[1:-1]
 
 
 def visible(text: str) -> str:
