@@ -42,8 +42,8 @@ _LATER = {
 def __getattr__(name: str) -> object:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(_importlib.import_module(_LATER[name]), name)
-    return found
+    value = globals()[name] = getattr(_importlib.import_module(_LATER[name]), name)
+    return value
 
 
 def __dir__() -> list[str]:

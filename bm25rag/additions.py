@@ -327,11 +327,11 @@ class _Checked:
         if self._names is None:
             return _check_text(text, name)
         if type(text) is dict:  # most are right
-            found = tuple(map(text.get, self._names))
-            if len(text) == len(found) - found.count(None) > 0 and _TEXTS.issuperset(
-                map(type, found)
+            texts = tuple(map(text.get, self._names))
+            if len(text) == len(texts) - texts.count(None) > 0 and _TEXTS.issuperset(
+                map(type, texts)
             ):
-                return found
+                return texts
         if not isinstance(text, Mapping):
             whole = _check_text(text, name)
             return tuple([whole if key == TEXT else None for key in self._names])

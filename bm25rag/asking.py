@@ -143,7 +143,7 @@ class Asking(NamedTuple):
         }
 
     def read(self, question: Question, index: BM25Index) -> Question:
-        """Return a question, parsed if it is a text that is not blank and that is asked for.
+        """Return a question; a text that is not blank is parsed if that is asked for.
 
         The index may have fields.
         """
@@ -196,8 +196,10 @@ class Asking(NamedTuple):
 _USUAL = Asking()
 
 
-def _unscored(found: Document) -> Hit:
-    return Hit(found.id, 0.0, found.text, found.metadata, found.payload, fields=found.fields)
+def _unscored(document: Document) -> Hit:
+    return Hit(
+        document.id, 0.0, document.text, document.metadata, document.payload, fields=document.fields
+    )
 
 
 def is_blank(question: object) -> bool:

@@ -154,7 +154,8 @@ class Hit(_Unread):
 
     Text, metadata and payload are read when first asked for, as they were at the time of the
     search. ``spans``, ``lines`` and ``snippet`` say where the words of the query are in the text:
-    they analyse it again, each time. What no words have found, or has no text, has no spans.
+    they analyse it again, each time. A hit without a text, or that was not found by words, has no
+    spans.
 
     Parameters
     ----------
@@ -318,7 +319,7 @@ def matched(matcher: Matcher | None, *values: Any) -> Hit:
 
 
 def counted(hit: Hit, count: Callable[[], int | None]) -> Hit:
-    """Return a hit that ``matched`` has made, which is told so how large its group is."""
+    """Tell a hit that ``matched`` has made how large its group is, and return it."""
     hit._contents.count = count  # type: ignore[attr-defined]
     return hit
 

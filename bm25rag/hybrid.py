@@ -122,16 +122,16 @@ class HybridSearch:
         check_fusion(method, weights, rank_constant)
         self._method, self._weights, self._rank_constant = method, weights, rank_constant
         self._skip = check_choice("on_unknown", on_unknown, get_args(OnUnknown)) == "skip"
-        most, self._first = check_count("k", k), check_count("offset", offset)
+        k, self._first = check_count("k", k), check_count("offset", offset)
         lowest = -math.inf if min_score is None else min_score
         self._floor = check_real("min_score", lowest, -math.inf, math.inf)
         self._correct, self._expand = check_flag("correct", correct), check_flag("expand", expand)
-        self._last = self._first + most if most else 0
-        self._depth = self.wanted = max(most, check_count("fetch_k", fetch_k))
+        self._last = self._first + k if k else 0
+        self._depth = self.wanted = max(k, check_count("fetch_k", fetch_k))
         # Before anybody is asked, so that nothing that is found can be missing.
         self._snapshot, self._query, self._filter = index.snapshot(), query, parse_filter(filter)
         self._known = index.__contains__ if known is None else known
-        limits = (most, None, None, self._first, group, per_group, decay)
+        limits = (k, None, None, self._first, group, per_group, decay)
         self._wanted = check_wanted(self._snapshot._snapshot, *limits)
         self._by_words: list[tuple[str, float]] | None = None
         self._matcher: Matcher | None = None

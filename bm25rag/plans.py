@@ -54,7 +54,7 @@ def work(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Call:
 
 
 def planned(plan: Callable[_P, Plan[_T]]) -> Callable[_P, _T]:
-    """Make a synchronous method of a plan; as ``plan`` the method has what it was made of."""
+    """Make a synchronous method of a plan, which is the method's attribute ``plan``."""
 
     def method(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         return run(plan(*args, **kwargs))

@@ -61,8 +61,8 @@ def suggest(name: str, known: Iterable[str]) -> str:
 def mistaken(path: tuple[str, ...], value: Any) -> tuple[tuple[str, ...], str] | None:
     """Find what looks like an operator in a field's name, or in a value that it is to equal.
 
-    If something does, return the field that the documents must have if it is none, and what may be
-    meant instead.
+    If something does, return a field and what may be meant instead; the documents must have the
+    field if nothing else is meant.
     """
     if len(path) == 1 and isinstance(value, dict | list | tuple) and value:
         logical = _LOGICAL.get(_bare(path[0]))
@@ -77,7 +77,7 @@ def mistaken(path: tuple[str, ...], value: Any) -> tuple[tuple[str, ...], str] |
 
 
 def spelled_out(spec: Mapping[str, Any]) -> tuple[tuple[str, ...], str] | None:
-    """Find a condition of which field, operator and value have entries of their own.
+    """Find a condition whose field, operator and value are three entries of a dict.
 
     Parameters and result are as those of ``mistaken``; the field is that of the operator.
     """
