@@ -26,7 +26,7 @@ _AVOIDED = 30.0
 
 
 class Answers(NamedTuple):
-    """What all parts answered, in order, without those that did not.
+    """What all parts answered, ``each`` in order, without those that did not.
 
     All are of one ``commit``, in which there are so many ``shards``. ``missing`` has the number of
     each shard that is not in them, with the reason.
@@ -34,7 +34,7 @@ class Answers(NamedTuple):
 
     commit: int
     shards: int
-    found: list[Answer]
+    each: list[Answer]
     missing: dict[int, str]
 
 

@@ -169,9 +169,9 @@ class RayIndex:
         self._check_fields(filter, deadline)
         arguments = (query, read_vector(vector, "vector"), depth, filter)
         answers = self._ask("search_hybrid", arguments, deadline, False)
-        found = _merged("search_hybrid", answers, arguments)
-        _warn_of_cut(found)
-        both = [(one.ranking.rows[0], one.items[0]) for one in found]
+        results = _merged("search_hybrid", answers, arguments)
+        _warn_of_cut(results)
+        both = [(one.ranking.rows[0], one.items[0]) for one in results]
         return fuse_hits(both, method, weights, rank_constant, page)
 
     def search_fused(
@@ -202,8 +202,8 @@ class RayIndex:
         check_fusion("rrf", weights, rank_constant, len(batch))
         page = read_page(k, offset, group, per_group, decay)
         depth = max(page.k, check_count("fetch_k", fetch_k))
-        found = self.search_batch(batch, depth, filter, deadline=deadline)
-        each = list(zip(found.rows, found.hits(), strict=True))
+        results = self.search_batch(batch, depth, filter, deadline=deadline)
+        each = list(zip(results.rows, results.hits(), strict=True))
         return fuse_hits(each, "rrf", weights, rank_constant, page)
 
     def _search(
@@ -233,12 +233,12 @@ class RayIndex:
             return answers, _merged(operation, answers, arguments)
 
         if page.per_group > 1 and page.k:
-            answers, found = find_members(best, queries, page, filter, deadline)
+            answers, result = find_members(best, queries, page, filter, deadline)
         else:
-            answers, found = best(queries, page, filter, deadline)
-            found = found.behind(page.offset)
-        _warn_of_cut([found])
-        return RayBatch(*found.ranking, answers.commit, answers.missing, found.cut, found.items)
+            answers, result = best(queries, page, filter, deadline)
+            result = result.behind(page.offset)
+        _warn_of_cut([result])
+        return RayBatch(*result.ranking, answers.commit, answers.missing, result.cut, result.items)
 
     def explain(
         self,
@@ -453,10 +453,10 @@ class RayIndex:
 
 
 def _merged(operation: str, answers: Answers, arguments: tuple[Any, ...]) -> Any:
-    values = [answer.value for answer in answers.found if answer.value is not None]
+    values = [answer.value for answer in answers.each if answer.value is not None]
     return OPERATIONS[operation].merge(values, *arguments)
 
 
-def _warn_of_cut(found: Sequence[Found]) -> None:
-    if any(one.cut for one in found):
+def _warn_of_cut(results: Sequence[Found]) -> None:
+    if any(one.cut for one in results):
         warn(OVER, IncompleteWarning)

@@ -29,7 +29,7 @@ class HostState(NamedTuple):
     failed: dict[int, str]
 
     def check(self) -> HostState:
-        """Return it; raise ``CorruptIndexError`` if a shard cannot be opened."""
+        """Return the state; raise ``CorruptIndexError`` if a shard cannot be opened."""
         for problem in self.failed.values():
             raise CorruptIndexError(problem)
         return self

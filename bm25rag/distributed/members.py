@@ -28,8 +28,8 @@ def find_members(
 ) -> tuple[Answers, Found]:
     """Find the best groups and then, in the same commit, the best documents of each.
 
-    A shard does not name them at first if it has k groups that are better than its own of these.
-    Texts cannot be the groups: no filter passes those of some texts.
+    In the first search, a shard leaves out its documents of a group if it has k groups that are
+    better. Groups cannot be by text: no filter passes the documents of some texts.
     """
     if page.group is None or page.group == TEXT:
         raise ValueError(
@@ -55,11 +55,11 @@ def find_members(
                 of_groups = Condition(path, In(tuple(values)))
                 among = of_groups if parsed is None else And((parsed, of_groups))
                 groups = page._replace(k=len(values), offset=0)
-                own, found = search([query], groups, among, max(0.0, end - monotonic()))
+                own, members = search([query], groups, among, max(0.0, end - monotonic()))
                 commits.add(own.commit)
                 missing = missing | own.missing
-                cut.update([number] if found.cut else [])
-                matches += found.matches(0)
+                cut.update([number] if members.cut else [])
+                matches += members.matches(0)
             chosen.append(sorted(matches, key=lambda match: (-match[0], match[1])))
         if len(commits) == 1:
             return answers._replace(missing=missing), found_of(chosen, sorted(cut))

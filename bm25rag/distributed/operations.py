@@ -102,11 +102,11 @@ def _search(
     batch = searched.search_batch(
         queries, k, filter, min_score=min_score, threads=threads, **shaping
     )
-    found = _found(shard, batch, first_row, contents)
+    result = _found(shard, batch, first_row, contents)
     if (group := shaping["group"]) is None:
-        return found
+        return result
     groups = [[group_value(hit, group) for hit in row] for row in batch.hits()]
-    return found._replace(groups=groups)
+    return result._replace(groups=groups)
 
 
 def _found(shard: BM25Index, batch: BatchResult, first_row: int, contents: bool) -> Found:
@@ -170,10 +170,10 @@ def _merge_groups(answers: Sequence[Found], k: int, per_group: int, cut: list[in
     """Merge the best of each group: the group may have a better one in another shard."""
     chosen = []
     for number in range(len(answers[0].items)):
-        found = [match for one in answers for match in one.matches(number)]
+        matches = [match for one in answers for match in one.matches(number)]
         # As in ``merge_rankings``: of equal scores, the earlier shard's first.
-        found.sort(key=lambda match: -match[0])
-        chosen.append(best_of_groups(found, [match[3] for match in found], k, per_group))
+        matches.sort(key=lambda match: -match[0])
+        chosen.append(best_of_groups(matches, [match[3] for match in matches], k, per_group))
     return found_of(chosen, cut)
 
 

@@ -80,17 +80,17 @@ def read_page(
 
 
 def fuse_hits(
-    found: Sequence[tuple[Int64, list[Hit]]],
+    results: Sequence[tuple[Int64, list[Hit]]],
     method: FusionMethod,
     weights: Sequence[float] | None,
     rank_constant: int,
     page: Page,
 ) -> list[Hit]:
-    """Return what is wanted of several searches, rows and hits, with fused scores."""
-    rankings = [[(hit.id, hit.score) for hit in hits] for _, hits in found]
+    """Fuse the rows and hits of several searches; return the page that is wanted."""
+    rankings = [[(hit.id, hit.score) for hit in hits] for _, hits in results]
     known = {
         hit.id: (row, hit)
-        for rows, hits in found
+        for rows, hits in results
         for row, hit in zip(rows.tolist(), hits, strict=False)  # unused cells have no hits
     }
     fused = []

@@ -82,11 +82,11 @@ def find_sources(
 
 
 def _in_folder(source: Source, format: str) -> Iterator[SourceFile]:
-    for found in source.files():
-        if found.problem is None and (source.pattern is not None or found.kind is not None):
-            yield _file(found.path, format, found.name, source.pattern is None)
-        elif found.expected:
-            raise OSError(f"{found.path}: {found.problem}")
+    for file in source.files():
+        if file.problem is None and (source.pattern is not None or file.kind is not None):
+            yield _file(file.path, format, file.name, source.pattern is None)
+        elif file.expected:
+            raise OSError(f"{file.path}: {file.problem}")
 
 
 def _file(path: Path, format: str, name: str, in_folder: bool) -> SourceFile:
