@@ -131,14 +131,49 @@ def _hash(
     stop: cython.Py_ssize_t,
 ) -> cython.ulonglong:
     """Return a hash of 32 bits."""
-    mixed: cython.ulonglong = _A
+    mixed: cython.ulonglong = _A ^ (stop - start)
     place: cython.Py_ssize_t
-    for place in range(start, stop):
-        mixed = ((mixed ^ data[place]) * _B) & _ALL
-    return mixed >> 32
+    for place in range(start, stop - 8, 8):
+        mixed = ((mixed ^ _eight(data, place)) * _B) & _ALL
+        mixed ^= mixed >> 32
+    mixed = ((mixed ^ _last(data, start, stop)) * _B) & _ALL
+    return ((mixed ^ mixed >> 32) * _A & _ALL) >> 32
 
 
 @cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _eight(
+    data: cython.pointer[cython.const[cython.uchar]], place: cython.Py_ssize_t
+) -> cython.ulonglong:
+    """Return eight bytes as a number, the first one lowest."""
+    loaded: cython.ulonglong = 0
+    i: cython.Py_ssize_t
+    for i in range(8):
+        loaded |= cython.cast(cython.ulonglong, data[place + i]) << (8 * i)
+    return loaded
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _last(
+    data: cython.pointer[cython.const[cython.uchar]],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+) -> cython.ulonglong:
+    """Return the last eight bytes of a word, or all that it has, as a number."""
+    loaded: cython.ulonglong = 0
+    place: cython.Py_ssize_t
+    if stop - start >= 8:
+        return _eight(data, stop - 8)
+    for place in range(start, stop):
+        loaded = (loaded << 8 & _ALL) | data[place]
+    return loaded
+
+
+@cython.cfunc
+@cython.inline
 @cython.exceptval(check=False)
 def _number_of(
     known: KnownWords,
@@ -173,14 +208,16 @@ def _is_word(
     start: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
 ) -> cython.bint:
-    begin: cython.longlong = known.ends[number]
-    differs: cython.uchar = 0
+    begin: cython.Py_ssize_t = known.ends[number]
+    end: cython.Py_ssize_t = known.ends[number + 1]
+    differs: cython.ulonglong = 0
     i: cython.Py_ssize_t
-    if known.ends[number + 1] - begin != stop - start:
+    if end - begin != stop - start:
         return False
-    for i in range(stop - start):
-        differs |= known.pool[begin + i] ^ data[start + i]
-    return differs == 0
+    pool = cython.address(known.pool[0]) if cython.compiled else known.pool
+    for i in range(0, stop - start - 8, 8):
+        differs |= _eight(pool, begin + i) ^ _eight(data, start + i)
+    return differs | (_last(pool, begin, end) ^ _last(data, start, stop)) == 0
 
 
 @cython.cfunc
