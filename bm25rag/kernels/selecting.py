@@ -204,15 +204,19 @@ def _sort_run(
     """Put a few documents where they belong: behind as many as come before them."""
     i: cython.Py_ssize_t
     other: cython.Py_ssize_t
-    before: cython.Py_ssize_t
+    before: cython.longlong
+    equal: cython.longlong
     score: cython.double
     for i in range(start, stop):
         score = from_scores[i]
         before = start
-        for other in range(start, stop):
-            before += (from_scores[other] > score) | (
-                (from_scores[other] == score) & (from_numbers[other] < from_numbers[i])
-            )
+        equal = 0
+        for other in range(start, stop):  # of scores alone, for vectors
+            before += from_scores[other] > score
+            equal += from_scores[other] == score
+        if equal > 1:
+            for other in range(start, stop):
+                before += (from_scores[other] == score) & (from_numbers[other] < from_numbers[i])
         numbers[before] = from_numbers[i]
         scores[before] = score
 
