@@ -83,8 +83,8 @@ cdef bint _check_block(_Blocks blocks, Py_ssize_t block) noexcept nogil
 cdef bint _lies_right(_Strings strings, Py_ssize_t number) noexcept nogil
 cdef Py_ssize_t _first_of(const unsigned int[::1] keys, unsigned int key) noexcept nogil
 cdef bint find_term(Postings postings, const unsigned char *name, Py_ssize_t size,
-                     unsigned int key, long long[::1] starts) noexcept nogil
+                     unsigned int key, long long *starts) noexcept nogil
 cdef bint _is_string(_Strings strings, Py_ssize_t number, const unsigned char *name,
                      Py_ssize_t size) noexcept nogil
-cdef int _wrong(const unsigned short[::1] numbers, Py_ssize_t first, const long long[::1] edges,
-                Py_ssize_t block_size, Py_ssize_t size) noexcept nogil
+cdef int _wrong(const unsigned short[::1] numbers, Py_ssize_t first, const long long *edges,
+                Py_ssize_t blocks, Py_ssize_t block_size, Py_ssize_t size) noexcept nogil

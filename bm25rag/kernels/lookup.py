@@ -330,11 +330,12 @@ def find_term(
     name: cython.pointer[cython.const[cython.uchar]],
     size: cython.Py_ssize_t,
     key: cython.uint,
-    starts: cython.longlong[::1],
+    starts: cython.pointer[cython.longlong],
 ) -> cython.bint:
     """Write where a term's postings begin, if it has any; return whether that is right.
 
-    ``name`` is the term in UTF-8, of ``size`` bytes, and ``key`` its CRC-32.
+    ``name`` is the term in UTF-8, of ``size`` bytes, and ``key`` its CRC-32. ``starts`` has room
+    for where those of each block begin, and where the last ones end.
     """
     low: cython.Py_ssize_t = _first_of(postings.keys, key)
     if low == postings.keys.shape[0] or postings.keys[low] != key:
@@ -372,7 +373,7 @@ def _is_string(
 @cython.nogil
 @cython.exceptval(check=False)
 def _find_starts(
-    postings: Postings, number: cython.Py_ssize_t, starts: cython.longlong[::1]
+    postings: Postings, number: cython.Py_ssize_t, starts: cython.pointer[cython.longlong]
 ) -> cython.bint:
     """Do as ``DocBlocks.starts`` for a term, if all that it reads is right; return whether."""
     at: cython.Py_ssize_t = postings.indptr_at + 4 * number
@@ -398,7 +399,7 @@ def _divide(
     number: cython.Py_ssize_t,
     start: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
-    starts: cython.longlong[::1],
+    starts: cython.pointer[cython.longlong],
 ) -> cython.bint:
     """Write where the postings of the second and later blocks begin; return whether it is right."""
     width: cython.Py_ssize_t = postings.doc_blocks - 1
@@ -458,7 +459,9 @@ def _divide(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _are_right(postings: Postings, starts: cython.const[cython.longlong][::1]) -> cython.bint:
+def _are_right(
+    postings: Postings, starts: cython.pointer[cython.const[cython.longlong]]
+) -> cython.bint:
     """Whether the documents and codes of a term are known to be as a search needs them."""
     if postings.blocks.flags.shape[0] == 0:  # they come from no file
         return True
@@ -471,7 +474,9 @@ def _are_right(postings: Postings, starts: cython.const[cython.longlong][::1]) -
     at = postings.codes_at + width * start
     if not _checked(postings.blocks, at, at + width * (stop - start)):
         return False
-    if _wrong(postings.documents, 0, starts, postings.block_size, postings.size) != 0:
+    if _wrong(
+        postings.documents, 0, starts, postings.doc_blocks, postings.block_size, postings.size
+    ):
         return False
     most: cython.uint = 0
     of_narrow: cython.ushort = 0
@@ -490,9 +495,11 @@ def find_wrong(documents, starts, block_size: cython.Py_ssize_t, size: cython.Py
     """Say what is wrong with the documents of a term; see ``Backend.find_wrong``."""
     numbers: cython.const[cython.ushort][::1] = view(documents)
     edges: cython.const[cython.longlong][::1] = view(starts)
+    blocks: cython.Py_ssize_t = edges.shape[0] - 1
     wrong: cython.int
+    first_edge = cython.address(edges[0]) if cython.compiled else edges
     with cython.nogil:
-        wrong = _wrong(numbers, edges[0], edges, block_size, size)
+        wrong = _wrong(numbers, edges[0], first_edge, blocks, block_size, size)
     return (None, "block", "documents")[wrong]
 
 
@@ -502,15 +509,17 @@ def find_wrong(documents, starts, block_size: cython.Py_ssize_t, size: cython.Py
 def _wrong(
     numbers: cython.const[cython.ushort][::1],
     first: cython.Py_ssize_t,
-    edges: cython.const[cython.longlong][::1],
+    edges: cython.pointer[cython.const[cython.longlong]],
+    blocks: cython.Py_ssize_t,
     block_size: cython.Py_ssize_t,
     size: cython.Py_ssize_t,
 ) -> cython.int:
     """Return 1 if a document is beyond its block, 2 if they do not ascend, 0 if all is well.
 
-    ``edges`` say where the postings of each block are in ``numbers``, which begin at ``first``.
+    ``edges`` say where the postings of each of ``blocks`` are in ``numbers``, which begin at
+    ``first``, and where the last ones end.
     """
-    last: cython.Py_ssize_t = edges[edges.shape[0] - 1]
+    last: cython.Py_ssize_t = edges[blocks]
     # Of 16 bits, as the documents are, or eight times fewer would be compared at once.
     most: cython.ushort = 0
     falls: cython.ushort = 0
@@ -520,7 +529,7 @@ def _wrong(
     if block_size < _NUMBERS:
         for posting in range(edges[0] - first, last - first):
             most = max(most, numbers[posting])
-    for block in range(edges.shape[0] - 1):
+    for block in range(blocks):
         in_block = size - block * block_size
         for posting in range(edges[block] - first + 1, edges[block + 1] - first):
             falls |= cython.cast(cython.ushort, numbers[posting] <= numbers[posting - 1])

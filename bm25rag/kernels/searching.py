@@ -230,10 +230,11 @@ def _look_up(numbers, term, table: _Table, unknown: list):
     row: _Row = _borrow(table)
     frequency: cython.longlong = 0
     column: _Column
-    starts: cython.longlong[::1]
+    first: cython.Py_ssize_t
     is_verified: cython.bint
     for column in table.columns:
-        starts = row.starts[column.first : column.first + column.starts.shape[1]]
+        first = column.first
+        starts = cython.address(row.starts[first]) if cython.compiled else row.starts[first:]
         if column.postings.blocks.flags.shape[0]:  # of a file, which may have to be read
             with cython.nogil:
                 is_verified = find_term(column.postings, name, size, key, starts)
@@ -241,7 +242,7 @@ def _look_up(numbers, term, table: _Table, unknown: list):
             is_verified = find_term(column.postings, name, size, key, starts)
         if not is_verified:
             return None
-        frequency += starts[starts.shape[0] - 1] - starts[0]
+        frequency += starts[column.postings.doc_blocks] - starts[0]
     if not table.counts:
         frequency = numbers.count(term, row.places)
     if frequency <= 0:
