@@ -737,9 +737,7 @@ class _WordTerms:
         return Otherwise(
             find=partial(splitter.find_otherwise, stopwords=asked),
             analyze=analyzer._document_terms.of,
-            known=self._known,
             unwanted=analyzer.stopwords,
-            stemmer=analyzer.word_stemmer,
             stopwords=asked,
             lowercase=splitter.lowercase,
             keeps_ascii=splitter.keeps_ascii,

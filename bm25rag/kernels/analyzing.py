@@ -104,13 +104,11 @@ _LONGEST_PAIR = cython.declare(cython.Py_ssize_t, LONGEST_PAIR)
 # The places of an ``Otherwise``, whose names take longer.
 _FIND = cython.declare(cython.Py_ssize_t, 0)
 _ANALYZE = cython.declare(cython.Py_ssize_t, 1)
-_KNOWN = cython.declare(cython.Py_ssize_t, 2)
-_UNWANTED = cython.declare(cython.Py_ssize_t, 3)
-_STEMMER = cython.declare(cython.Py_ssize_t, 4)
-_STOPWORDS = cython.declare(cython.Py_ssize_t, 5)
-_LOWERCASE = cython.declare(cython.Py_ssize_t, 6)
-_KEEPS_ASCII = cython.declare(cython.Py_ssize_t, 7)
-_LINK = cython.declare(cython.Py_ssize_t, 8)
+_UNWANTED = cython.declare(cython.Py_ssize_t, 2)
+_STOPWORDS = cython.declare(cython.Py_ssize_t, 3)
+_LOWERCASE = cython.declare(cython.Py_ssize_t, 4)
+_KEEPS_ASCII = cython.declare(cython.Py_ssize_t, 5)
+_LINK = cython.declare(cython.Py_ssize_t, 6)
 # Bytes that are asked together whether words meet.
 _AT_ONCE = cython.declare(cython.Py_ssize_t, 32)
 
@@ -204,16 +202,16 @@ def find_ascii_words(text):
 
 
 @cython.cfunc
-def _otherwise_of(text, otherwise):
+def _otherwise_of(analysis: _Analysis, text, otherwise):
     """Return the terms of what is also one word in a text, by an ``Otherwise``."""
     found = None
     if otherwise[_KEEPS_ASCII]:
-        found = _otherwise_in_text(text, otherwise)
+        found = _otherwise_in_text(analysis, text, otherwise)
         if found is None and not text.isascii():  # to fold it all in Python takes long
             linked = otherwise[_LINK](text)
             if linked != text:
                 text = linked
-                found = _otherwise_in_text(text, otherwise)
+                found = _otherwise_in_text(analysis, text, otherwise)
     if found is None:
         words = otherwise[_FIND](text)
         found = otherwise[_ANALYZE](words) if words else []
@@ -221,7 +219,7 @@ def _otherwise_of(text, otherwise):
 
 
 @cython.cfunc
-def _otherwise_in_text(text, otherwise):
+def _otherwise_in_text(analysis: _Analysis, text, otherwise):
     """Return the terms of what is also one word in a text; ``None`` if that is not known."""
     size: cython.Py_ssize_t = 0
     if cython.compiled:
@@ -235,11 +233,12 @@ def _otherwise_in_text(text, otherwise):
     else:
         data = str.encode(text, "utf-8", "surrogatepass")
         size = len(data)
-    return _otherwise_in(data, size, otherwise)
+    return _otherwise_in(analysis, data, size, otherwise)
 
 
 @cython.cfunc
 def _otherwise_in(
+    analysis: _Analysis,
     data: cython.pointer[cython.const[cython.uchar]],
     size: cython.Py_ssize_t,
     otherwise,
@@ -289,9 +288,9 @@ def _otherwise_in(
         if found == 0:
             continue
         if is_link:
-            _extend(joined, _joined_terms(data, i, found, otherwise))
+            _extend(joined, _joined_terms(analysis, data, i, found, otherwise))
         else:
-            _extend(paired, _joined_terms(data, i, found, otherwise))
+            _extend(paired, _joined_terms(analysis, data, i, found, otherwise))
     return joined + paired
 
 
@@ -330,6 +329,7 @@ def _may_meet(before: cython.uchar, byte: cython.uchar, behind: cython.uchar) ->
 
 @cython.cfunc
 def _joined_terms(
+    analysis: _Analysis,
     data: cython.pointer[cython.const[cython.uchar]],
     place: cython.Py_ssize_t,
     width: cython.Py_ssize_t,
@@ -340,8 +340,7 @@ def _joined_terms(
     They are remembered by the text, which is no word: there is a sign amid it.
     """
     start: cython.Py_ssize_t = _part_before(data, place)
-    known: KnownWords = _shared(otherwise[_KNOWN])
-    terms = terms_at(known, data, start, start + width)
+    terms = terms_at(analysis.known, data, start, start + width)
     if terms is None:
         text = _text(data, start, start + width)
         word = text.lower() if otherwise[_LOWERCASE] else text
@@ -353,8 +352,8 @@ def _joined_terms(
             word = word.replace("-", "").replace("&", "").replace(".", "")
         terms = ()
         if word and word not in otherwise[_UNWANTED]:
-            terms = otherwise[_STEMMER]()(word) or word
-        remember(known, data, start, start + width, terms)
+            terms = _stem(analysis, word)
+        remember(analysis.known, data, start, start + width, terms)
     return terms
 
 
@@ -578,7 +577,7 @@ def analyze_text(text, rules, otherwise):
         if found == _SPACED:
             found = _pair_at(it.data, it.size, former)
             if found > 0:
-                _extend(paired, _joined_terms(it.data, former, found, otherwise))
+                _extend(paired, _joined_terms(analysis, it.data, former, found, otherwise))
             linked = False
         # An apostrophe within the word before ends a chain, and may begin another.
         elif found and not (
@@ -588,7 +587,7 @@ def analyze_text(text, rules, otherwise):
             place = _first_link(it.data, former)
             found = _chain_at(it.data, it.size, place)
             if found > 0:
-                _extend(joined, _joined_terms(it.data, place, found, otherwise))
+                _extend(joined, _joined_terms(analysis, it.data, place, found, otherwise))
         else:
             linked = found == _LINKING
         former = it.stop
@@ -642,7 +641,7 @@ def analyze_words(words, rules, otherwise=None, text=""):
         _append(analysis, _terms_of(analysis, word))
     terms: list = _finish(analysis)
     if terms and otherwise is not None:
-        terms.extend(_otherwise_of(text, otherwise))
+        terms.extend(_otherwise_of(analysis, text, otherwise))
     return terms
 
 
@@ -684,7 +683,8 @@ def _analyze(
         if wide < 128:
             terms = _of_plain(analysis, word, _plain_kind(data, start, stop))
         elif data[start] < 0xE0 or word < _FIRST_OF_RUNS:
-            terms = _of_letters(analysis, word, stop - start)
+            is_alpha = _are_letters(data, start, stop) or word.isalpha()
+            terms = _of_letters(analysis, word) if is_alpha else None
         elif analysis.runs:
             terms = _of_run(analysis, word)
     if terms is None:
@@ -705,7 +705,8 @@ def analyze_texts(texts, utf8, scanned, rules, otherwise):
     begin: cython.Py_ssize_t = 0
     number: cython.Py_ssize_t
     stop: cython.Py_ssize_t
-    of_words: list = _terms_of_each(scanned, _start(rules))
+    analysis: _Analysis = _start(rules)
+    of_words: list = _terms_of_each(scanned, analysis)
     more: dict = {}
     bare: list = []
     for number in range(in_counts.shape[0]):
@@ -717,9 +718,11 @@ def analyze_texts(texts, utf8, scanned, rules, otherwise):
         elif otherwise is not None:
             found = None
             if looks and cython.compiled:  # interpreted, the text is encoded again
-                found = _otherwise_in(cython.address(data[begin]), ends[number] - begin, otherwise)
+                found = _otherwise_in(
+                    analysis, cython.address(data[begin]), ends[number] - begin, otherwise
+                )
             if found is None:
-                found = _otherwise_of(texts[number], otherwise)
+                found = _otherwise_of(analysis, texts[number], otherwise)
             if found:
                 more[number] = found
         place = stop
@@ -854,19 +857,46 @@ def _of_token(analysis: _Analysis, token, stems: cython.bint = True):
         return ()
     if not stems:
         return token
+    return _stem(analysis, token)
+
+
+@cython.cfunc
+def _stem(analysis: _Analysis, token):
     if analysis.stem is None:
         analysis.stem = analysis.stemmer()
     return analysis.stem(token) or token
 
 
 @cython.cfunc
-def _of_letters(analysis: _Analysis, word, size: cython.Py_ssize_t):
-    """Do as ``_of_plain`` for a word of letters that are not all ASCII, of so many bytes."""
-    if analysis.letters is None or (size > _LONGEST and len(word) > _LONGEST):
-        return None
-    if not word.isalpha():
+def _of_letters(analysis: _Analysis, word):
+    """Do as ``_of_plain`` for a word of letters that are not all ASCII."""
+    if analysis.letters is None or len(word) > _LONGEST:
         return None
     return _of_token(analysis, analysis.letters(word) if analysis.folds else word)
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _are_letters(
+    data: cython.pointer[cython.const[cython.uchar]],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+) -> cython.bint:
+    """Whether a word is surely of letters alone, of Latin and Cyrillic: a call takes longer."""
+    place: cython.Py_ssize_t = start
+    while place < stop:
+        if data[place] < 128:
+            if _BYTES[data[place]] != 1:
+                return False
+            place += 1
+            continue
+        # U+00C0-027F, but for signs of multiplication and division, and U+0400-047F.
+        if not (0xC3 <= data[place] <= 0xC9 or 0xD0 <= data[place] <= 0xD1):
+            return False
+        if data[place] == 0xC3 and (data[place + 1] == 0x97 or data[place + 1] == 0xB7):
+            return False
+        place += 2
+    return True
 
 
 @cython.cfunc

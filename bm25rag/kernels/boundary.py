@@ -120,18 +120,16 @@ class WordRules(NamedTuple):
 class Otherwise(NamedTuple):
     """How terms are found of what is also one word in a question, as "e-mail" and "type 2" are.
 
+    They are remembered by its text where those of words are, and words have a stemmer.
+
     Parameters
     ----------
     find
         Returns such words of a text.
     analyze
         Returns the terms of words.
-    known
-        Takes the terms of what was found, by its text: "e-mail".
     unwanted
         Which words have no term.
-    stemmer
-        As in ``WordRules``.
     stopwords
         Words to which no number is joined.
     lowercase
@@ -145,9 +143,7 @@ class Otherwise(NamedTuple):
 
     find: Callable[[str], list[str]]
     analyze: Callable[[list[str]], list[str]]
-    known: KnownWords
     unwanted: frozenset[str]
-    stemmer: Callable[[], Callable[[str], str]]
     stopwords: frozenset[str]
     lowercase: bool
     keeps_ascii: bool
@@ -479,7 +475,6 @@ class Backend(ABC):
         require(int(counts.sum(dtype=np.int64)) == len(tokens), "counts are not of the tokens")
         require(len(texts) == len(counts), "texts and counts differ in length")
         require(len(texts) == len(utf8.ends), "texts and their ends differ in length")
-        check_rising("ends", utf8.ends, len(utf8.data))
         of_words, more, bare = self._analyze_texts(texts, utf8, scanned, rules, otherwise)
         return TermLists(of_words, tokens, counts, more), bare
 
