@@ -71,9 +71,9 @@ class FoldTable:
         self.entries: UInt64 = self.arrays.entries
         self.add_pages([0])  # the scanner takes ASCII to be there
 
-    def add_pages(self, pages: Int64 | Sequence[int]) -> None:
+    def add_pages(self, pages: Sequence[int]) -> None:
         """Make the entries of some pages, of ``PAGE`` code points each."""
-        wanted = set(np.asarray(pages).tolist())
+        wanted = set(pages)
         for alike in _ALIKE:
             if not wanted.isdisjoint(alike):
                 points = np.arange(alike.start * PAGE, alike.stop * PAGE)

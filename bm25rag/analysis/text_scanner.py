@@ -40,9 +40,8 @@ class TextScanner:
 
     def scan(self, texts: Sequence[str], question: bool = False) -> tuple[Texts, Scanned]:
         """Find the words of texts, or of questions; return the UTF-8 of the texts, too."""
-        data, lengths = self._scanner.encode(texts)
+        given = arrays = self._scanner.encode(texts)
         release_gil()
-        given = arrays = Texts(data, np.cumsum(lengths, dtype=np.int64))
         if peculiar := self._find_peculiar(arrays):
             # To fold a text takes four times as long as all the rest, and links are often all.
             folded = [utf8(self._with_links(texts[number])) for number in peculiar]
@@ -56,10 +55,10 @@ class TextScanner:
     def _find_peculiar(self, texts: Texts) -> list[int]:
         """Return which texts need more than the fold table, which then has all their characters."""
         peculiar, pages = self._scanner.find_peculiar(texts, self._table.entries)
-        if len(pages):
+        if pages:
             self._table.add_pages(pages)
             peculiar, _ = self._scanner.find_peculiar(texts, self._table.entries)
-        return np.flatnonzero(peculiar).tolist()
+        return peculiar
 
 
 def _together(texts: list[bytes]) -> Texts:

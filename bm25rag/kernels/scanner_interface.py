@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bm25rag.common.arrays import (
-    Bool,
     Int64,
     UInt8,
     UInt32,
@@ -50,11 +49,24 @@ class FoldArrays:
         self.prepared: Any = None
 
 
-class Texts(NamedTuple):
-    """Texts in UTF-8, one after the other, uint8, and where each ends, int64 (n,)."""
+class Texts:
+    """Texts in UTF-8, one after the other.
 
-    data: UInt8
-    ends: Int64
+    Parameters
+    ----------
+    data
+        The bytes, uint8.
+    ends
+        Where each text ends, int64 (n,).
+    """
+
+    __slots__ = ("data", "ends")
+
+    def __init__(self, data: UInt8, ends: Int64) -> None:
+        check_array("data", data, np.uint8)
+        check_array("ends", ends, np.int64)
+        check_rising("ends", ends, len(data))
+        self.data, self.ends = data, ends
 
 
 class Scanned(NamedTuple):
@@ -111,20 +123,11 @@ class Scanner:
     def __init__(self, scanning: ModuleType, word_table: ModuleType) -> None:
         self._scanning, self._words = scanning, word_table
 
-    def encode(self, texts: Sequence[str]) -> tuple[UInt8, UInt64]:
-        """Return the UTF-8 of strings, lone surrogates included.
+    def encode(self, texts: Sequence[str]) -> Texts:
+        """Return the UTF-8 of strings, lone surrogates included."""
+        return Texts(*self._scanning.encode(texts))
 
-        Returns
-        -------
-        data
-            All strings, one after another.
-        lengths
-            The bytes of each, uint64 (n,).
-        """
-        data, lengths = self._scanning.encode(texts)
-        return data, lengths
-
-    def find_peculiar(self, texts: Texts, fold_table: UInt64) -> tuple[Bool, Int64]:
+    def find_peculiar(self, texts: Texts, fold_table: UInt64) -> tuple[list[int], list[int]]:
         """Find texts that need more than the fold table, or of which it lacks characters.
 
         Parameters
@@ -138,11 +141,11 @@ class Scanner:
         Returns
         -------
         peculiar
-            Which texts need more than the table, bool (n,), if it lacks none.
+            Which texts need more than the table, if it lacks none.
         pages
             Which pages of the table they need that have no entries.
         """
-        _check_texts(texts, fold_table)
+        _check_table(fold_table)
         peculiar, pages = self._scanning.find_peculiar(texts, fold_table)
         return peculiar, pages
 
@@ -174,7 +177,7 @@ class Scanner:
             Memory of earlier scans, to be used again; any threads may share it. Fresh memory
             takes a quarter of a scan to map.
         """
-        _check_texts(texts, fold_table)
+        _check_table(fold_table)
         require(least in (1, 2, 3), "least is not 1, 2 or 3")
         rules = least, possessives, joins, question
         return Scanned(*self._scanning.scan(texts, fold_table, *rules, spare))
@@ -212,8 +215,6 @@ class Scanner:
         words, numbers
             As ``add_words`` returns them.
         """
-        check_array("data", texts.data, np.uint8)
-        check_array("ends", texts.ends, np.int64)
         # Each begins behind the byte left out, so that the ends themselves ascend by one or more.
         check_rising("ends", texts.ends - np.arange(len(texts.ends)), len(texts.data) - BEYOND)
         larger, numbers = self._scanning.add_strings(texts, words)
@@ -250,13 +251,6 @@ class Scanner:
         check_rising("starts", starts, len(terms))
         found, found_counts = self._words.expand(tokens, counts, plain, starts, terms)
         return found, found_counts
-
-
-def _check_texts(texts: Texts, fold_table: UInt64) -> None:
-    check_array("data", texts.data, np.uint8)
-    check_array("ends", texts.ends, np.int64)
-    _check_table(fold_table)
-    check_rising("ends", texts.ends, len(texts.data))
 
 
 def _check_table(entries: UInt64) -> None:

@@ -143,8 +143,8 @@ class _Scan:
 def encode(texts):
     """Return the UTF-8 of texts; see ``Scanner.encode``."""
     count: cython.Py_ssize_t = len(texts)
-    sizes = np.empty(count, np.uint64)
-    out_sizes: cython.ulonglong[::1] = view(sizes)
+    ends = np.empty(count, np.int64)
+    out_ends: cython.longlong[::1] = view(ends)
     addresses: cython.ulonglong[::1] = empty(count, np.uint64)
     encoded: list = []
     total: cython.Py_ssize_t = 0
@@ -164,15 +164,15 @@ def encode(texts):
             size = len(utf8)
             if cython.compiled:
                 addresses[i] = cython.cast(cython.ulonglong, PyBytes_AsString(utf8))  # noqa: F821
-        out_sizes[i] = size
         total += size
+        out_ends[i] = total
     if not cython.compiled:
-        return np.frombuffer(b"".join(encoded), np.uint8), sizes
+        return np.frombuffer(b"".join(encoded), np.uint8), ends
     data = np.empty(total, np.uint8)
     out: cython.uchar[::1] = view(data)
     with cython.nogil:
-        _copy(addresses, out_sizes, out)
-    return data, sizes
+        _copy(addresses, out_ends, out)
+    return data, ends
 
 
 @cython.cfunc
@@ -191,20 +191,20 @@ def _utf8(text):
 @cython.exceptval(check=False)
 def _copy(
     addresses: cython.const[cython.ulonglong][::1],
-    sizes: cython.const[cython.ulonglong][::1],
+    ends: cython.const[cython.longlong][::1],
     data: cython.uchar[::1],
 ) -> cython.void:
     """Copy strings, one after another."""
     place: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
     for i in range(addresses.shape[0]):
-        if sizes[i]:
+        if ends[i] > place:
             memcpy(  # noqa: F821 - of the .pxd
                 cython.address(data[place]),
                 cython.cast(cython.p_char, addresses[i]),
-                sizes[i],
+                ends[i] - place,
             )
-        place += sizes[i]
+        place = ends[i]
 
 
 def find_peculiar(texts, fold_table):
@@ -212,13 +212,14 @@ def find_peculiar(texts, fold_table):
     data: cython.const[cython.uchar][::1] = view(texts.data)
     ends: cython.const[cython.longlong][::1] = view(texts.ends)
     table: cython.const[cython.ulonglong][::1] = view(fold_table)
-    peculiar = np.empty(len(texts.ends), np.uint8)
-    out: cython.uchar[::1] = view(peculiar)
-    lacking = np.zeros(len(fold_table) // PAGE, np.uint8)
-    pages: cython.uchar[::1] = view(lacking)
+    peculiar: cython.uchar[::1] = empty(len(texts.ends), np.uint8)
+    pages: cython.uchar[::1] = zeros(len(fold_table) // PAGE, np.uint8)
+    found: cython.bint
     with cython.nogil:
-        _find_peculiar(data, ends, table, out, pages)
-    return peculiar.view(np.bool_), np.flatnonzero(lacking)
+        found = _find_peculiar(data, ends, table, peculiar, pages)
+    if not found:  # as most often
+        return [], []
+    return np.flatnonzero(peculiar).tolist(), np.flatnonzero(pages).tolist()
 
 
 @cython.cfunc
@@ -230,26 +231,37 @@ def _find_peculiar(
     table: cython.const[cython.ulonglong][::1],
     peculiar: cython.uchar[::1],
     pages: cython.uchar[::1],
-) -> cython.void:
+) -> cython.bint:
+    """Mark these texts, and the pages that lack characters; return whether there are any."""
+    found: cython.bint = False
     place: cython.Py_ssize_t = 0
     text: cython.Py_ssize_t
     point: cython.Py_ssize_t
     mark: cython.ulonglong
+    entry: cython.ulonglong
+    is_ascii: cython.bint
     for text in range(ends.shape[0]):
         mark = 0
         while place < ends[text]:
-            if place + 8 <= ends[text] and not _load_word(data, place) & _HIGH_BITS:
-                place += 8
-            elif data[place] < 0x80:
-                place += 1
+            if data[place] < 0x80:
+                is_ascii = place + 8 <= ends[text] and not _load_word(data, place) & _HIGH_BITS
+                place += 8 if is_ascii else 1
+                continue
+            if data[place] < 0xE0:  # as most are
+                point = (data[place] & 0x1F) << 6 | (data[place + 1] & 0x3F)
+                place += 2
             else:
                 point = _decode(data, place)
-                mark |= table[point]
-                if not table[point]:
-                    pages[point // _PAGE] = 1
                 place += _width(data[place])
+            entry = table[point]
+            mark |= entry
+            if not entry:
+                pages[point // _PAGE] = 1
+                found = True
         place = ends[text]
         peculiar[text] = mark >> PECULIAR
+        found = found or peculiar[text]
+    return found
 
 
 def scan(texts, fold_table, least, possessives, joins, question, spare):

@@ -44,7 +44,7 @@ class TermLists(Sequence[list[str]]):
         more: dict[int, list[str]],
     ) -> None:
         self.of_words, self.tokens, self.counts, self.more = of_words, tokens, counts, more
-        self._ends: Int64 = np.cumsum(counts, dtype=np.int64)
+        self._ends: Int64 | None = None
 
     @classmethod
     def joined(cls, parts: Sequence[Sequence[list[str]]]) -> TermLists:
@@ -90,6 +90,8 @@ class TermLists(Sequence[list[str]]):
         numbers = range(len(self))[index]
         if isinstance(numbers, range):
             return [self[number] for number in numbers]
+        if self._ends is None:
+            self._ends = np.cumsum(self.counts, dtype=np.int64)
         end = int(self._ends[numbers])
         words = self.tokens[end - int(self.counts[numbers]) : end].tolist()
         return all_terms(self.of_words[word] for word in words) + self.more.get(numbers, [])

@@ -141,9 +141,10 @@ def find(
         rows[number, : len(best)], scores[number, : len(best)] = best, their_scores
         counts[number] = len(best)
 
-    workers = min(backend.cores() if threads is None else threads, len(single))
-    # Functions of users are called by the calling thread alone.
-    share(single, fill, 1 if finder.asks else workers)
+    if single:
+        workers = min(backend.cores() if threads is None else threads, len(single))
+        # Functions of users are called by the calling thread alone.
+        share(single, fill, 1 if finder.asks else workers)
     warn_of_cut(queries)
     return Matches(rows, scores, counts)
 

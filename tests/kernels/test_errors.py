@@ -160,7 +160,7 @@ def _fold_table() -> Any:
     from bm25rag.analysis.fold_table import fold_table
 
     table = fold_table(Analyzer().splitter.fold_rules)
-    table.add_pages(np.arange(0x110))
+    table.add_pages(range(0x110))
     return table.entries
 
 
