@@ -14,6 +14,7 @@ from bm25rag.kernels.boundary import (
     PAIRS,
     SINGLES,
 )
+from bm25rag.kernels.checks import require
 from bm25rag.kernels.memory import view
 
 if not cython.compiled:
@@ -700,15 +701,24 @@ def analyze_texts(texts, utf8, scanned, rules, otherwise):
     ends: cython.const[cython.longlong][::1] = view(utf8.ends)
     in_tokens: cython.const[cython.uint][::1] = view(scanned.tokens)
     in_counts: cython.const[cython.uint][::1] = view(scanned.counts)
-    looks: cython.bint = otherwise is not None and otherwise[_KEEPS_ASCII]
-    place: cython.Py_ssize_t = 0
-    begin: cython.Py_ssize_t = 0
+    place: cython.Py_ssize_t
     number: cython.Py_ssize_t
+    total: cython.longlong = 0
+    highest: cython.longlong = -1
+    for number in range(in_counts.shape[0]):
+        total += in_counts[number]
+    require(total == in_tokens.shape[0], "counts are not of the tokens")
+    for place in range(in_tokens.shape[0]):
+        highest = max(highest, in_tokens[place])
+    require(highest < len(scanned.entries), "a token is no word")
+    looks: cython.bint = otherwise is not None and otherwise[_KEEPS_ASCII]
+    begin: cython.Py_ssize_t = 0
     stop: cython.Py_ssize_t
     analysis: _Analysis = _start(rules)
     of_words: list = _terms_of_each(scanned, analysis)
     more: dict = {}
     bare: list = []
+    place = 0
     for number in range(in_counts.shape[0]):
         stop = place + in_counts[number]
         while place < stop and of_words[in_tokens[place]] == ():

@@ -38,7 +38,7 @@ from bm25rag.common.arrays import (
     UInt64,
     Unsigned,
 )
-from bm25rag.kernels.checks import check_array, check_rising, check_terms, least_and_most, require
+from bm25rag.kernels.checks import check_array, check_rising, least_and_most, require
 from bm25rag.kernels.records import (
     Matches,
     Pieces,
@@ -189,7 +189,6 @@ class Backend(ABC):
         """
         count = len(queries)
         _check_search(segment, terms, plan)
-        check_terms(-1, queries.most, len(terms.idf))
         check_array("floors", floors, np.float64)
         check_array("numbers", matches.numbers, np.int64, dimensions=2)
         check_array("scores", matches.scores, np.float64, dimensions=2)
@@ -468,11 +467,9 @@ class Backend(ABC):
         bare
             The numbers of the texts without terms.
         """
-        tokens, counts, entries, _ = scanned
+        tokens, counts, _, _ = scanned
         check_array("tokens", tokens, np.uint32)
         check_array("counts", counts, np.uint32)
-        require(least_and_most(tokens, -1)[1] < len(entries), "a token is no word")
-        require(int(counts.sum(dtype=np.int64)) == len(tokens), "counts are not of the tokens")
         require(len(texts) == len(counts), "texts and counts differ in length")
         require(len(texts) == len(utf8.ends), "texts and their ends differ in length")
         of_words, more, bare = self._analyze_texts(texts, utf8, scanned, rules, otherwise)

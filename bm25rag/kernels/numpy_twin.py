@@ -24,7 +24,7 @@ from bm25rag.common.arrays import (
 )
 from bm25rag.common.gil import releasing_gil
 from bm25rag.kernels.boundary import Backend
-from bm25rag.kernels.checks import check_terms
+from bm25rag.kernels.checks import check_rising, check_terms
 from bm25rag.kernels.records import (
     STRIP,
     STRIP_GAP,
@@ -55,6 +55,7 @@ class NumpyBackend(Backend):
         plan: SearchPlan,
         matches: Matches,
     ) -> None:
+        check_rising("pointers", queries.pointers, len(queries.terms))
         for query, floor in enumerate(floors.tolist()):
             span = slice(queries.pointers[query], queries.pointers[query + 1])
             asked, weights = queries.terms[span].tolist(), queries.weights[span].tolist()

@@ -457,28 +457,25 @@ class Queries:
     Parameters
     ----------
     pointers
-        Where each query begins in ``terms``, (q + 1,), int64.
+        Where each query begins in ``terms``, (q + 1,), int64; a search checks that they ascend.
     terms
-        The terms of each query, repeats included, int64; -1 for one of no document.
+        The terms of each query, repeats included, int64; -1 for one of no document. A search
+        checks them, too.
     weights
         Their weights, one for each of ``terms``, finite, float64; empty: each counts once.
     """
 
-    most: int
     pointers: Int64
     terms: Int64
     weights: Float64
 
-    __slots__ = ("most", "pointers", "terms", "weights")
+    __slots__ = ("pointers", "terms", "weights")
 
     def __init__(self, pointers: Int64, terms: Int64, weights: Float64) -> None:
         check_array("pointers", pointers, np.int64)
         check_array("terms", terms, np.int64)
         check_array("weights", weights, np.float64)
         require(len(weights) in (0, len(terms)), "terms and weights differ in length")
-        check_rising("pointers", pointers, len(terms))
-        least, self.most = least_and_most(terms, -1)
-        require(least >= -1, "a term has a negative number")
         self.pointers, self.terms, self.weights = pointers, terms, weights
 
     def __len__(self) -> int:
@@ -487,7 +484,7 @@ class Queries:
     def between(self, first: int, last: int) -> Queries:
         """Return the queries from ``first`` to before ``last``."""
         some = object.__new__(Queries)
-        some.pointers, some.most = self.pointers[first : last + 1], self.most
+        some.pointers = self.pointers[first : last + 1]
         some.terms, some.weights = self.terms, self.weights
         return some
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 import cython
 import numpy as np
 
-from bm25rag.kernels.checks import check_terms
+from bm25rag.kernels.checks import check_rising, check_terms
 from bm25rag.kernels.checksum import crc_table
 from bm25rag.kernels.memory import empty, view
 
@@ -309,10 +309,20 @@ def search(segment: Segment, terms: Terms, queries, floors, plan, matches):
     out_counts: cython.longlong[::1] = view(matches.counts)
     prepared: Plan = prepare_plan(plan)
     longest: cython.Py_ssize_t = 0
+    rising: cython.bint = pointers[0] >= 0 and pointers[pointers.shape[0] - 1] <= numbers.shape[0]
+    lowest: cython.longlong = -1
+    highest: cython.longlong = -1
     number: cython.Py_ssize_t
     i: cython.Py_ssize_t
     for number in range(pointers.shape[0] - 1):
+        rising = rising and pointers[number] <= pointers[number + 1]
         longest = max(longest, pointers[number + 1] - pointers[number])
+    if not rising:
+        check_rising("pointers", queries.pointers, numbers.shape[0])
+    for i in range(pointers[0], pointers[pointers.shape[0] - 1]):
+        lowest = min(lowest, numbers[i])
+        highest = max(highest, numbers[i])
+    check_terms(lowest, highest, terms.idf.shape[0])
     scratch: Scratch = borrow(segment, prepared, longest)
     query: Query = scratch.query
     ordered: Query = scratch.ordered

@@ -161,10 +161,9 @@ class TermCache(TermNumbers):
     def remember_unknown(self, terms: Sequence[str]) -> None:
         """Remember terms unless they are long; forget all such terms if there are too many."""
         unknown = self._unknown
-        for term in terms[:MOST_UNKNOWN]:
-            if len(term) <= _LONGEST_UNKNOWN:
-                self[term] = -1
-                unknown.append(term)
+        short = [term for term in terms[:MOST_UNKNOWN] if len(term) <= _LONGEST_UNKNOWN]
+        unknown += short
+        self.update(dict.fromkeys(short, -1))
         if unknown is not self._unknown:  # another thread has just forgotten them
             unknown = [*terms]
         elif len(unknown) > MOST_UNKNOWN:

@@ -80,6 +80,13 @@ def search(*given: Any) -> Matches:
     return given[-1]
 
 
+def ask(pointers: list[int], numbers: Any = (0,)) -> Matches:
+    count = len(pointers) - 1
+    return search(
+        segment(), terms(), queries(pointers, numbers), floors(count), plan(), matches(count)
+    )
+
+
 def test_what_fits_together_is_searched() -> None:
     found = search()
     assert found.numbers.tolist() == [[0, 1, -1]]
@@ -101,11 +108,13 @@ def test_what_fits_together_is_searched() -> None:
         (lambda: segment(size=0), ValueError, "wrong numbers of documents"),
         (lambda: segment(block_size=65_537), ValueError, "wrong numbers of documents"),
         (lambda: terms(idf=[1.0, 2.0]), ValueError, "starts and idf differ"),
-        (lambda: queries([0, 2]), ValueError, "pointers do not ascend from 0 to 1"),
-        (lambda: queries([-1, 1]), ValueError, "pointers do not ascend"),
-        (lambda: queries([1, 0]), ValueError, "pointers do not ascend"),
-        (lambda: queries([0] * 50 + [1, 0]), ValueError, "pointers do not ascend"),
-        (lambda: queries(numbers=[-2]), ValueError, "a negative number"),
+        (lambda: ask([0, 2]), ValueError, "pointers do not ascend from 0 to 1"),
+        (lambda: ask([-1, 1]), ValueError, "pointers do not ascend"),
+        (lambda: ask([1, 0]), ValueError, "pointers do not ascend"),
+        (lambda: ask([0, 2, 1]), ValueError, "pointers do not ascend"),
+        (lambda: ask([0] * 600 + [1, 0]), ValueError, "pointers do not ascend"),
+        (lambda: ask([0, 1], [-2]), ValueError, "a negative number"),
+        (lambda: ask([0, 1, 2], [0, 1]), ValueError, "has no postings"),
         (lambda: queries(weights=[1.0, 2.0]), ValueError, "terms and weights differ"),
         (lambda: search(segment(), terms(), queries(numbers=[1])), ValueError, "has no postings"),
         (lambda: search(segment(), terms([[0, 1, 2]])), ValueError, "not of this segment"),
