@@ -338,7 +338,7 @@ class BM25Index:
             corrections = [one.corrections for one in corrected]
         matches = find(snapshot, terms, wanted, workers)
         if wanted.filter is None:  # as in ``search``
-            warn_of_texts(snapshot, batch, matches.counts.tolist())
+            warn_of_texts(snapshot, batch, matches.counts)
         return batch_result(snapshot, matches, terms, wanted, corrections)
 
     def scores(self, query: QueryLike) -> Float64:

@@ -92,6 +92,8 @@ def check_sequence(name: str, value: object, of: str) -> Iterable[Any]:
 
     Columns of Arrow become lists of Python's values. It raises ``TypeError`` if it is one of these.
     """
+    if type(value) is list:  # as most are
+        return value
     message = f"{name} must be an iterable of {of}, got {type(value).__name__}"
     table = hasattr(value, "columns")
     if isinstance(value, Mapping) or table:  # it would yield its keys

@@ -245,8 +245,8 @@ def _otherwise_in(
     otherwise,
 ):
     """Return the terms of what is also one word in UTF-8; ``None`` if that is not known."""
-    joined: list = []
-    paired: list = []
+    joined: list | None = None
+    paired: list | None = None
     i: cython.Py_ssize_t = 0
     looked: cython.Py_ssize_t = 1  # up to here no words meet, or it has been looked at
     found: cython.int
@@ -288,11 +288,11 @@ def _otherwise_in(
             return None
         if found == 0:
             continue
-        if is_link:
-            _extend(joined, _joined_terms(analysis, data, i, found, otherwise))
-        else:
-            _extend(paired, _joined_terms(analysis, data, i, found, otherwise))
-    return joined + paired
+        if joined is None:
+            joined = []
+            paired = []
+        _extend(joined if is_link else paired, _joined_terms(analysis, data, i, found, otherwise))
+    return () if joined is None else joined + paired
 
 
 @cython.cfunc
@@ -721,7 +721,7 @@ def analyze_texts(texts, utf8, scanned, rules, otherwise):
     place = 0
     for number in range(in_counts.shape[0]):
         stop = place + in_counts[number]
-        while place < stop and of_words[in_tokens[place]] == ():
+        while place < stop and _is_none(of_words[in_tokens[place]]):
             place += 1
         if place == stop:
             bare.append(number)
@@ -738,6 +738,14 @@ def analyze_texts(texts, utf8, scanned, rules, otherwise):
         place = stop
         begin = ends[number]
     return of_words, more, bare
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_none(terms) -> cython.bint:
+    """Whether these are the terms of a word that has none."""
+    return type(terms) is tuple and len(cython.cast(tuple, terms)) == 0
 
 
 @cython.cfunc

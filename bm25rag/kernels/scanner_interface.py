@@ -125,7 +125,9 @@ class Scanner:
 
     def encode(self, texts: Sequence[str]) -> Texts:
         """Return the UTF-8 of strings, lone surrogates included."""
-        return Texts(*self._scanning.encode(texts))
+        utf8 = object.__new__(Texts)  # whose ends ascend
+        utf8.data, utf8.ends = self._scanning.encode(texts)
+        return utf8
 
     def find_peculiar(self, texts: Texts, fold_table: UInt64) -> tuple[list[int], list[int]]:
         """Find texts that need more than the fold table, or of which it lacks characters.

@@ -58,10 +58,9 @@ def terms_of(analyzer: Analyzer, query: QueryLike, name: str = "query") -> Terms
 
 def terms_of_each(analyzer: Analyzer, queries: Sequence[QueryLike]) -> Sequence[Terms]:
     """Analyse queries and check them, as ``terms_of`` does; messages say which is wrong."""
-    asked = [one for one in queries if isinstance(one, str)]
-    analyzed = terms_of_texts(analyzer, asked)
-    if len(asked) == len(queries):
-        return analyzed
+    if {*map(type, queries)} == {str}:
+        return terms_of_texts(analyzer, cast("Sequence[str]", queries))
+    analyzed = terms_of_texts(analyzer, [one for one in queries if isinstance(one, str)])
     given = [query for query in queries if not isinstance(query, str)]
     checked: Iterable[Terms]
     if _are_lists_of_strings(given):
