@@ -31,8 +31,8 @@ from bm25rag.cli.maintenance import (
 from bm25rag.cli.make_queries import make_queries_command
 from bm25rag.cli.mcp.command import mcp_command
 from bm25rag.cli.options import examples
-from bm25rag.cli.query import explain_command, search_command
 from bm25rag.cli.ray import ray_commands
+from bm25rag.cli.search import explain_command, search_command
 from bm25rag.cli.sync import sync_command
 from bm25rag.cli.terminal import one_line, write_message
 from bm25rag.cli.tune import tune_command

@@ -21,8 +21,8 @@ from bm25rag.cli.options import (
     usage_errors,
 )
 from bm25rag.cli.output import WRITERS, Answers
-from bm25rag.cli.query import check_rankings, format_of, queries_of, search_command, search_for
 from bm25rag.cli.reading import fields_of
+from bm25rag.cli.search import check_rankings, format_of, queries_of, search_command, search_for
 from bm25rag.cli.sources import SKIPPED
 from bm25rag.cli.terminal import counted, one_line, write_message
 from bm25rag.errors import DuplicateIdError

@@ -126,7 +126,7 @@ def test_a_file_of_results_stays_where_there_are_none_for_it(saved: Path) -> Non
 def test_more_queries_than_fit_in_one_block_keep_their_order(
     saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bm25rag.cli.query._BATCH", 2)
+    monkeypatch.setattr("bm25rag.cli.search._BATCH", 2)
     queries = "".join(f"q{n}\tred\n" for n in range(5))
     result = ok("search", saved, "--queries", "-", "-k", 1, "--format", "jsonl", input=queries)
     assert [row["query_id"] for row in rows(result.stdout)] == ["q0", "q1", "q2", "q3", "q4"]
