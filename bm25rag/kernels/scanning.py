@@ -74,15 +74,15 @@ class _Scan:
     """What a scan works on, and what it keeps from block to block.
 
     There is ``room`` for so many bytes of texts; a later scan may use all of it again. ``data`` is
-    the texts, one after another, which end at ``ends``. ``words``
-    numbers the words, and ``all_tokens`` is ``tokens`` as an array. ``source`` has the texts with
-    a gap after each, lower-cased where that is a matter of ASCII; behind them, from ``aside`` on,
-    room for words that are not ASCII. ``inside`` says whether what is one place before is inside
-    a word. ``edges`` are the places at which words begin and end, in turn; ``links`` those of
-    signs that may be links of one word. ``found`` takes words,
-    as a ``WordTable`` has them, and ``origins`` where each was. ``pairs`` takes bigrams of code
-    points of 16 bits, as ``with_bigrams`` has them, where there is room for any. A single text
-    has ``own_ends`` and ``own_counts``.
+    the texts, one after another, which end at ``ends``. ``words`` numbers the words, and
+    ``all_tokens`` is ``tokens`` as an array. ``source`` has the texts with a gap after each,
+    lower-cased where that is a matter of ASCII; behind them, from ``aside`` on, room for words that
+    are not ASCII. ``inside`` says whether what is one place before is inside a word. ``edges`` are
+    the places at which words begin and end, in turn; ``links`` those of signs that may be links of
+    one word. ``keys`` takes the words of a block, in rows like the ``entries`` of a ``WordTable``,
+    and ``origins`` where each was. ``pairs`` takes bigrams of code points of 16 bits, as
+    ``with_bigrams`` has them, where there is room for any. A single text has ``own_ends`` and
+    ``own_counts``.
     """
 
     room: cython.Py_ssize_t
@@ -95,7 +95,7 @@ class _Scan:
     ends: cython.const[cython.longlong][::1]
     edges: cython.longlong[::1]
     links: cython.longlong[::1]
-    found: cython.ulonglong[:, ::1]
+    keys: cython.ulonglong[:, ::1]
     origins: cython.longlong[::1]
     pairs: cython.uint[:, ::1]
     tokens: cython.uint[::1]
@@ -131,7 +131,7 @@ class _Scan:
     link: cython.Py_ssize_t
     all_links: cython.Py_ssize_t
     linked: cython.Py_ssize_t
-    # Words found in this block, and their bytes; all before it; all bigrams; and the text
+    # The words of this block, and their bytes; all before it; all bigrams; and the text
     # that the latest word was in.
     rows: cython.Py_ssize_t
     size: cython.Py_ssize_t
@@ -214,10 +214,10 @@ def find_peculiar(texts, fold_table):
     table: cython.const[cython.ulonglong][::1] = view(fold_table)
     peculiar: cython.uchar[::1] = empty(len(texts.ends), np.uint8)
     pages: cython.uchar[::1] = zeros(len(fold_table) // PAGE, np.uint8)
-    found: cython.bint
+    any_peculiar: cython.bint
     with cython.nogil:
-        found = _find_peculiar(data, ends, table, peculiar, pages)
-    if not found:  # as most often
+        any_peculiar = _find_peculiar(data, ends, table, peculiar, pages)
+    if not any_peculiar:  # as most often
         return [], []
     return np.flatnonzero(peculiar).tolist(), np.flatnonzero(pages).tolist()
 
@@ -233,7 +233,7 @@ def _find_peculiar(
     pages: cython.uchar[::1],
 ) -> cython.bint:
     """Mark these texts, and the pages that lack characters; return whether there are any."""
-    found: cython.bint = False
+    any_peculiar: cython.bint = False
     place: cython.Py_ssize_t = 0
     text: cython.Py_ssize_t
     point: cython.Py_ssize_t
@@ -257,11 +257,11 @@ def _find_peculiar(
             mark |= entry
             if not entry:
                 pages[point // _PAGE] = 1
-                found = True
+                any_peculiar = True
         place = ends[text]
         peculiar[text] = mark >> PECULIAR
-        found = found or peculiar[text]
-    return found
+        any_peculiar = any_peculiar or peculiar[text]
+    return any_peculiar
 
 
 def scan(texts, fold_table, least, possessives, joins, question, spare):
@@ -361,7 +361,7 @@ def _with_room(size: cython.Py_ssize_t, spare) -> _Scan:
     it.tokens = view(it.all_tokens)
     it.edges = empty(BLOCK + 2, np.int64)
     # One more than BLOCK, since two words may end at once.
-    it.found = view(np.empty((BLOCK + 1, 4), np.uint64))
+    it.keys = view(np.empty((BLOCK + 1, 4), np.uint64))
     it.origins = empty(BLOCK + 1, np.int64)
     it.roles = empty(256, np.uint8)
     it.own_ends = empty(1, np.int64)
@@ -407,7 +407,7 @@ def _scan(it: _Scan, words: Words, size: cython.Py_ssize_t) -> cython.int:
             if it.rows < _BLOCK and (it.edge < pending - 1 or _are_links_before(it, last)):
                 continue
             number_words(
-                words, it.found, it.rows, it.source, it.size, it.tokens, it.total, it.hashes
+                words, it.keys, it.rows, it.source, it.size, it.tokens, it.total, it.hashes
             )
             _count_words(it)
             it.total += it.rows
@@ -612,7 +612,7 @@ def _gather(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
     """Find words of ASCII, up to the first run that is not all ASCII, or to the last edge."""
     source: cython.uchar[::1] = it.source
     edges: cython.longlong[::1] = it.edges
-    found: cython.ulonglong[:, ::1] = it.found
+    keys: cython.ulonglong[:, ::1] = it.keys
     origins: cython.longlong[::1] = it.origins
     least: cython.Py_ssize_t = it.least
     edge: cython.Py_ssize_t = it.edge
@@ -632,10 +632,10 @@ def _gather(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
             high = _high_key(source, place, length)
             if not _is_ascii(source, place, length, low, high):
                 break
-            found[rows, 0] = low
-            found[rows, 1] = high
-            found[rows, 2] = place
-            found[rows, 3] = length
+            keys[rows, 0] = low
+            keys[rows, 1] = high
+            keys[rows, 2] = place
+            keys[rows, 3] = length
             origins[rows] = place
             rows += 1
             size += length
@@ -677,11 +677,11 @@ def _keep_word(
     width: cython.Py_ssize_t,
     origin: cython.Py_ssize_t,
 ) -> cython.void:
-    """Add a word to those found."""
-    it.found[it.rows, 0] = low
-    it.found[it.rows, 1] = high
-    it.found[it.rows, 2] = start
-    it.found[it.rows, 3] = width
+    """Add a word to those of the block."""
+    it.keys[it.rows, 0] = low
+    it.keys[it.rows, 1] = high
+    it.keys[it.rows, 2] = start
+    it.keys[it.rows, 3] = width
     it.origins[it.rows] = origin
     it.rows += 1
     it.size += width
@@ -1006,7 +1006,7 @@ def _edge_of_links(
 @cython.nogil
 @cython.exceptval(check=False)
 def _join_links(it: _Scan) -> cython.void:
-    """Add what is also one word in a text, as much as there is room for: all its words are found.
+    """Add what is also one word in a text whose words have been added, while there is room.
 
     It lies where folded words do.
     """
@@ -1300,7 +1300,7 @@ class Finder:
         """Find the words of one text; see ``Backend.find_words``."""
         utf8 = _utf8(text)
         size: cython.Py_ssize_t = len(utf8)
-        found: list = []
+        tokens: list = []
         i: cython.Py_ssize_t
         it: _Scan = _with_room(max(size + 1, _SHORT), self.spare)
         it.data = utf8 if cython.compiled else memoryview(utf8)
@@ -1322,10 +1322,10 @@ class Finder:
                 _run(it, words, size + 1, False)
             distinct: list = _decoded(words)
             for i in range(it.total):
-                found.append(distinct[it.tokens[i]])
+                tokens.append(distinct[it.tokens[i]])
         if it.room <= _KEPT:
             self.spare.append(it)
-        return found if lacking == _NOTHING else lacking
+        return tokens if lacking == _NOTHING else lacking
 
 
 @cython.cfunc
@@ -1370,12 +1370,12 @@ def add_strings(texts, table):
     words: Words = Words(table)
     source: cython.const[cython.uchar][::1] = view(texts.data)
     ends: cython.const[cython.longlong][::1] = view(texts.ends)
-    found: cython.ulonglong[:, ::1] = view(np.empty((TOGETHER, 4), np.uint64))
+    keys: cython.ulonglong[:, ::1] = view(np.empty((TOGETHER, 4), np.uint64))
     numbers = np.empty(len(texts.ends), np.uint32)
     out: cython.uint[::1] = view(numbers)
     hashes: cython.ulonglong[::1] = empty(TOGETHER + 1, np.uint64)
     with cython.nogil:
-        _add_strings(words, source, ends, found, out, hashes)
+        _add_strings(words, source, ends, keys, out, hashes)
     return words.arrays, numbers
 
 
@@ -1386,7 +1386,7 @@ def _add_strings(
     words: Words,
     source: cython.const[cython.uchar][::1],
     ends: cython.const[cython.longlong][::1],
-    found: cython.ulonglong[:, ::1],
+    keys: cython.ulonglong[:, ::1],
     numbers: cython.uint[::1],
     hashes: cython.ulonglong[::1],
 ) -> cython.int:
@@ -1405,12 +1405,12 @@ def _add_strings(
         size = 0
         for row in range(rows):
             length = ends[first + row] - place
-            found[row, 0] = _low_key(source, place, length) if length else 0
-            found[row, 1] = _high_key(source, place, length)
-            found[row, 2] = place
-            found[row, 3] = length
+            keys[row, 0] = _low_key(source, place, length) if length else 0
+            keys[row, 1] = _high_key(source, place, length)
+            keys[row, 2] = place
+            keys[row, 3] = length
             place += length + 1
             size += length
-        number_words(words, found, rows, source, size, numbers, first, hashes)
+        number_words(words, keys, rows, source, size, numbers, first, hashes)
         first += rows
     return 0

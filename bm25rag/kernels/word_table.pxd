@@ -8,7 +8,7 @@ cdef class Words:
 cdef Words new_words(Py_ssize_t room)
 cdef int number_words(
     Words words,
-    const unsigned long long[:, ::1] found,
+    const unsigned long long[:, ::1] keys,
     Py_ssize_t count,
     const unsigned char[::1] source,
     Py_ssize_t size,

@@ -127,7 +127,7 @@ def _hash(low: cython.ulonglong, high: cython.ulonglong) -> cython.ulonglong:
 @cython.exceptval(check=False)
 def _prefetch(
     words: Words,
-    found: cython.const[cython.ulonglong][:, ::1],
+    keys: cython.const[cython.ulonglong][:, ::1],
     begin: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
     hashes: cython.ulonglong[::1],
@@ -144,7 +144,7 @@ def _prefetch(
     word: cython.ulonglong
     row: cython.Py_ssize_t
     for row in range(begin, stop):
-        hashes[row - begin] = _hash(found[row, 0], found[row, 1])
+        hashes[row - begin] = _hash(keys[row, 0], keys[row, 1])
     for row in range(begin, stop):
         seen |= slots[hashes[row - begin] & mask]
     for row in range(begin, stop):
@@ -158,7 +158,7 @@ def _prefetch(
 @cython.exceptval(-1, check=False)
 def number_words(
     words: Words,
-    found: cython.const[cython.ulonglong][:, ::1],
+    keys: cython.const[cython.ulonglong][:, ::1],
     count: cython.Py_ssize_t,
     source: cython.const[cython.uchar][::1],
     size: cython.Py_ssize_t,
@@ -174,9 +174,9 @@ def number_words(
     ----------
     words
         The table.
-    found, count, source, size
-        The words, in so many rows as in ``entries``; their bytes are in ``source``, and how
-        many these are.
+    keys, count, source, size
+        The words: ``count`` rows like those of ``entries``, but with their places in ``source``;
+        and how many bytes they have there.
     numbers, first
         Takes the number of each word, from ``first`` on.
     hashes
@@ -199,10 +199,10 @@ def number_words(
     word: cython.ulonglong
     while begin < count:
         stop = min(begin + _TOGETHER, count)
-        _prefetch(words, found, begin, stop, hashes)
+        _prefetch(words, keys, begin, stop, hashes)
         for row in range(begin, stop):
-            low = found[row, 0]
-            high = found[row, 1]
+            low = keys[row, 0]
+            high = keys[row, 1]
             mixed = hashes[row - begin]
             slot = mixed & mask
             while slots[slot]:
@@ -211,10 +211,10 @@ def number_words(
                     if (
                         entries[word, 0] == low
                         and entries[word, 1] == high
-                        and entries[word, 3] == found[row, 3]
+                        and entries[word, 3] == keys[row, 3]
                         and (
                             high < _LONG
-                            or _same(pool, entries[word, 2], source, found[row, 2], found[row, 3])
+                            or _same(pool, entries[word, 2], source, keys[row, 2], keys[row, 3])
                         )
                     ):
                         break
@@ -224,10 +224,10 @@ def number_words(
                 entries[known, 0] = low
                 entries[known, 1] = high
                 entries[known, 2] = end
-                entries[known, 3] = found[row, 3]
-                _write(low, high, source, found[row, 2], found[row, 3], pool, end)
+                entries[known, 3] = keys[row, 3]
+                _write(low, high, source, keys[row, 2], keys[row, 3], pool, end)
                 known += 1
-                end += found[row, 3] + 1
+                end += keys[row, 3] + 1
             numbers[first + row] = (slots[slot] & _LOW_HALF) - 1
         begin = stop
     words.used[0] = known
@@ -279,7 +279,7 @@ def _write(
 def adopt(scanned, table):
     """Give the words of a scan numbers in a table; see ``Scanner.add_words``."""
     words: Words = Words(table)
-    found: cython.const[cython.ulonglong][:, ::1] = view(scanned.entries)
+    keys: cython.const[cython.ulonglong][:, ::1] = view(scanned.entries)
     source: cython.const[cython.uchar][::1] = view(scanned.pool)
     numbers = np.empty(len(scanned.entries), np.uint32)
     out: cython.uint[::1] = view(numbers)
@@ -287,9 +287,9 @@ def adopt(scanned, table):
     size: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
     with cython.nogil:
-        for i in range(found.shape[0]):
-            size += found[i, 3]
-        number_words(words, found, found.shape[0], source, size, out, 0, hashes)
+        for i in range(keys.shape[0]):
+            size += keys[i, 3]
+        number_words(words, keys, keys.shape[0], source, size, out, 0, hashes)
     return words.arrays, numbers
 
 
@@ -305,13 +305,13 @@ def expand(tokens, counts, plain, starts, terms):
     with cython.nogil:
         more = _count_more(in_tokens, in_plain, in_starts)
     # One more, because a stop word is written, too, before what follows it takes its place.
-    found = np.empty(len(tokens) + more + 1, np.uint32)
-    found_counts = np.empty(len(counts), np.uint32)
-    out: cython.uint[::1] = view(found)
-    out_counts: cython.uint[::1] = view(found_counts)
+    expanded = np.empty(len(tokens) + more + 1, np.uint32)
+    expanded_counts = np.empty(len(counts), np.uint32)
+    out: cython.uint[::1] = view(expanded)
+    out_counts: cython.uint[::1] = view(expanded_counts)
     with cython.nogil:
         total = _expand(in_tokens, in_counts, in_plain, in_starts, in_terms, out, out_counts)
-    return found[:total], found_counts
+    return expanded[:total], expanded_counts
 
 
 @cython.cfunc
@@ -342,8 +342,8 @@ def _expand(
     plain: cython.const[cython.uint][::1],
     starts: cython.const[cython.longlong][::1],
     terms: cython.const[cython.uint][::1],
-    found: cython.uint[::1],
-    found_counts: cython.uint[::1],
+    expanded: cython.uint[::1],
+    expanded_counts: cython.uint[::1],
 ) -> cython.Py_ssize_t:
     """Write terms and how many each text has; return how many there are."""
     place: cython.Py_ssize_t = 0
@@ -364,11 +364,11 @@ def _expand(
             if term ^ _SEVERAL < _STOPPED ^ _SEVERAL:
                 word = term - _SEVERAL
                 for i in range(starts[word], starts[word + 1]):
-                    found[place] = terms[i]
+                    expanded[place] = terms[i]
                     place += terms[i] != _STOPPED
             else:
                 # No branch on stop words: no processor foresees where they are.
-                found[place] = term
+                expanded[place] = term
                 place += term != _STOPPED
-        found_counts[text] = place - begin
+        expanded_counts[text] = place - begin
     return place
