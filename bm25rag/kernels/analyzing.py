@@ -205,18 +205,18 @@ def find_ascii_words(text):
 @cython.cfunc
 def _otherwise_of(analysis: _Analysis, text, otherwise):
     """Return the terms of what is also one word in a text, by an ``Otherwise``."""
-    found = None
+    terms = None
     if otherwise[_KEEPS_ASCII]:
-        found = _otherwise_in_text(analysis, text, otherwise)
-        if found is None and not text.isascii():  # to fold it all in Python takes long
+        terms = _otherwise_in_text(analysis, text, otherwise)
+        if terms is None and not text.isascii():  # to fold it all in Python takes long
             linked = otherwise[_LINK](text)
             if linked != text:
                 text = linked
-                found = _otherwise_in_text(analysis, text, otherwise)
-    if found is None:
+                terms = _otherwise_in_text(analysis, text, otherwise)
+    if terms is None:
         words = otherwise[_FIND](text)
-        found = otherwise[_ANALYZE](words) if words else []
-    return found
+        terms = otherwise[_ANALYZE](words) if words else []
+    return terms
 
 
 @cython.cfunc
@@ -249,7 +249,8 @@ def _otherwise_in(
     paired: list | None = None
     i: cython.Py_ssize_t = 0
     looked: cython.Py_ssize_t = 1  # up to here no words meet, or it has been looked at
-    found: cython.int
+    seam: cython.int
+    width: cython.int
     is_link: cython.bint
     before: cython.uchar
     behind: cython.uchar
@@ -273,25 +274,25 @@ def _otherwise_in(
             # So letters of Latin and Cyrillic begin that do not become digits.
             if behind == 0xC3 or behind == 0xD0 or behind == 0xD1:
                 continue
-        found = _SEAMS[data[i]]
-        if found == 0:
+        seam = _SEAMS[data[i]]
+        if seam == 0:
             continue
-        if found == _WIDE:  # a hyphen that is not ASCII, or a wide sign or digit
+        if seam == _WIDE:  # a hyphen that is not ASCII, or a wide sign or digit
             if i + 2 < size and _may_be_folded(data[i], data[i + 1], data[i + 2]):
                 return None
             continue
         if not _BYTES[data[i - 1]] or not _BYTES[data[i + 1]]:
             continue
-        is_link = found == _LINKING
-        found = _chain_at(data, size, i) if is_link else _pair_at(data, size, i)
-        if found < 0:
+        is_link = seam == _LINKING
+        width = _chain_at(data, size, i) if is_link else _pair_at(data, size, i)
+        if width < 0:
             return None
-        if found == 0:
+        if width == 0:
             continue
         if joined is None:
             joined = []
             paired = []
-        _extend(joined if is_link else paired, _joined_terms(analysis, data, i, found, otherwise))
+        _extend(joined if is_link else paired, _joined_terms(analysis, data, i, width, otherwise))
     return () if joined is None else joined + paired
 
 
@@ -569,38 +570,39 @@ def analyze_text(text, rules, otherwise):
     paired: list = []
     former: cython.Py_ssize_t = 0  # where the word before ends
     linked: cython.bint = False  # whether a link is before that
-    found: cython.int
+    seam: cython.int
+    width: cython.int
     place: cython.Py_ssize_t
     while _next(it):
-        found = 0
+        seam = 0
         if it.start == former + 1 and former and otherwise is not None:
-            found = _seam(it.data, former)
-        if found == _SPACED:
-            found = _pair_at(it.data, it.size, former)
-            if found > 0:
-                _extend(paired, _joined_terms(analysis, it.data, former, found, otherwise))
+            seam = _seam(it.data, former)
+        if seam == _SPACED:
+            width = _pair_at(it.data, it.size, former)
+            if width > 0:
+                _extend(paired, _joined_terms(analysis, it.data, former, width, otherwise))
             linked = False
         # An apostrophe within the word before ends a chain, and may begin another.
-        elif found and not (
+        elif seam and not (
             linked and _SEAMS[it.data[_part_before(it.data, former) - 1]] == _LINKING
         ):
             linked = True
             place = _first_link(it.data, former)
-            found = _chain_at(it.data, it.size, place)
-            if found > 0:
-                _extend(joined, _joined_terms(analysis, it.data, place, found, otherwise))
+            width = _chain_at(it.data, it.size, place)
+            if width > 0:
+                _extend(joined, _joined_terms(analysis, it.data, place, width, otherwise))
         else:
-            linked = found == _LINKING
+            linked = seam == _LINKING
         former = it.stop
         terms = terms_at(analysis.known, it.data, it.start, it.stop)
         if terms is None:
             word = _text(it.data, it.start, it.stop)
             terms = _analyze(analysis, word, it.data, it.start, it.stop)
         _append(analysis, terms)
-    found_terms: list = _finish(analysis)
-    if found_terms and (joined or paired):
-        found_terms += joined + paired
-    return found_terms
+    all_terms: list = _finish(analysis)
+    if all_terms and (joined or paired):
+        all_terms += joined + paired
+    return all_terms
 
 
 @cython.cfunc
@@ -726,15 +728,15 @@ def analyze_texts(texts, utf8, scanned, rules, otherwise):
         if place == stop:
             bare.append(number)
         elif otherwise is not None:
-            found = None
+            further = None
             if looks and cython.compiled:  # interpreted, the text is encoded again
-                found = _otherwise_in(
+                further = _otherwise_in(
                     analysis, cython.address(data[begin]), ends[number] - begin, otherwise
                 )
-            if found is None:
-                found = _otherwise_of(analysis, texts[number], otherwise)
-            if found:
-                more[number] = found
+            if further is None:
+                further = _otherwise_of(analysis, texts[number], otherwise)
+            if further:
+                more[number] = further
         place = stop
         begin = ends[number]
     return of_words, more, bare
@@ -753,7 +755,7 @@ def _terms_of_each(scanned, analysis: _Analysis) -> list:
     """Return the terms of each word of a scan."""
     pool: cython.const[cython.uchar][::1] = view(scanned.pool)
     entries: cython.const[cython.ulonglong][:, ::1] = view(scanned.entries)
-    found: list = []
+    of_words: list = []
     word: cython.Py_ssize_t
     start: cython.Py_ssize_t
     stop: cython.Py_ssize_t
@@ -764,8 +766,8 @@ def _terms_of_each(scanned, analysis: _Analysis) -> list:
         terms = terms_at(analysis.known, data, start, stop)
         if terms is None:
             terms = _analyze(analysis, _text(data, start, stop), data, start, stop)
-        found.append(terms)
-    return _complete(analysis, found)
+        of_words.append(terms)
+    return _complete(analysis, of_words)
 
 
 @cython.final
@@ -981,13 +983,13 @@ def _finish(analysis: _Analysis) -> list:
 
 
 @cython.cfunc
-def _complete(analysis: _Analysis, found: list) -> list:
+def _complete(analysis: _Analysis, of_words: list) -> list:
     """Return the terms of words, with those of words that were left to Python."""
     if not analysis.left:
-        return found
+        return of_words
     analyzed: dict = analysis.analyze(list(dict.fromkeys(analysis.left)))
     left = iter(analysis.left)
-    return [analyzed[next(left)] if terms is None else terms for terms in found]
+    return [analyzed[next(left)] if terms is None else terms for terms in of_words]
 
 
 @cython.cfunc
@@ -1057,7 +1059,10 @@ def mark_inside(
 @cython.nogil
 @cython.exceptval(check=False)
 def _link(source: cython.const[cython.uchar][::1], place: cython.Py_ssize_t) -> cython.longlong:
-    """Return what ``links`` takes of a sign; -1 if it is no link: most link longer words."""
+    """Return what ``links`` takes of a sign; -1 if it is no link.
+
+    Most signs are none, because the words beside them are too long.
+    """
     first: cython.Py_ssize_t = place
     last: cython.Py_ssize_t = place + 1
     sign: cython.int = source[place]

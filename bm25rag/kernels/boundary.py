@@ -38,7 +38,7 @@ from bm25rag.common.arrays import (
     UInt64,
     Unsigned,
 )
-from bm25rag.kernels.checks import check_array, check_rising, least_and_most, require
+from bm25rag.kernels.checks import check_array, check_rising, lowest_and_highest, require
 from bm25rag.kernels.records import (
     Matches,
     Pieces,
@@ -74,7 +74,7 @@ class KnownWords(Protocol):
         """Return the terms of a word; ``None`` if it is not known."""
         ...
 
-    def update(self, found: Mapping[str, WordTerms], /) -> None:
+    def update(self, of_words: Mapping[str, WordTerms], /) -> None:
         """Remember the terms of words."""
         ...
 
@@ -118,7 +118,7 @@ class WordRules(NamedTuple):
 
 
 class Otherwise(NamedTuple):
-    """How terms are found of what is also one word in a question, as "e-mail" and "type 2" are.
+    """How to find the terms of what is also one word in a question, as "e-mail" and "type 2" are.
 
     They are remembered by its text where those of words are, and words have a stemmer.
 
@@ -185,7 +185,7 @@ class Backend(ABC):
         floors
             What the scores of each query must exceed, (q,), float64.
         matches
-            Takes what is found.
+            Takes the matches.
         """
         count = len(queries)
         _check_search(segment, terms, plan)
@@ -334,8 +334,8 @@ class Backend(ABC):
         check_array("numbers", numbers, np.uint16)
         for name, places in (("starts", starts), ("stops", stops)):
             check_array(name, places, np.int64)
-            least, most = least_and_most(places, 0)
-            require(least >= 0 and most <= len(numbers), f"{name} are beyond the numbers")
+            lowest, highest = lowest_and_highest(places, 0)
+            require(lowest >= 0 and highest <= len(numbers), f"{name} are beyond the numbers")
         require(len(starts) == len(stops), "starts and stops differ in length")
         return self._unpack(pieces, numbers, starts, stops)
 
@@ -401,8 +401,8 @@ class Backend(ABC):
         rules
             What becomes of its words.
         otherwise
-            How the terms of what is also one word are found, which come last, if there are other
-            terms; ``None``: they are not looked for.
+            How to find the terms of what is also one word. They come last, if there are other
+            terms. ``None``: they are not looked for.
 
         Returns
         -------
@@ -432,9 +432,9 @@ class Backend(ABC):
             The text that the words are of, for ``otherwise``.
         """
         known = rules.known
-        found = {word: terms for word in words if (terms := known.get(word)) is not None}
-        found |= rules.analyze([word for word in dict.fromkeys(words) if word not in found])
-        own = all_terms(map(found.__getitem__, words))
+        of_words = {word: terms for word in words if (terms := known.get(word)) is not None}
+        of_words |= rules.analyze([word for word in dict.fromkeys(words) if word not in of_words])
+        own = all_terms(map(of_words.__getitem__, words))
         if otherwise is not None and own and (others := otherwise.find(text)):
             own += otherwise.analyze(others)
         return own
@@ -564,8 +564,8 @@ class Backend(ABC):
         check_array("counts", counts, np.uint32)
         require(int(counts.sum(dtype=np.int64)) == len(tokens), "counts are not of the tokens")
         # STOPPED is -1 there.
-        least, most = least_and_most(tokens.view(np.int32), -1)
-        require(least >= -1 and most < terms, "a token has no term")
+        lowest, highest = lowest_and_highest(tokens.view(np.int32), -1)
+        require(lowest >= -1 and highest < terms, "a token has no term")
         require(len(tokens) < 1 << 32, "more tokens than can be counted together")
         return self._count(tokens, counts, terms, first, spare)
 
@@ -590,8 +590,8 @@ class Backend(ABC):
             those of the last end, int64 (2, count + 1).
         """
         check_array("groups", groups, np.uint8)
-        require(least_and_most(run.terms, -1)[1] < len(groups), "a term has no group")
-        require(least_and_most(groups, 0)[1] < count, "a group is beyond the last")
+        require(lowest_and_highest(run.terms, -1)[1] < len(groups), "a term has no group")
+        require(lowest_and_highest(groups, 0)[1] < count, "a group is beyond the last")
         require(int(run.sizes.sum(dtype=np.int64)) == len(run.documents), "a run is ragged")
         return self._divide(run, groups, count)
 
@@ -620,7 +620,7 @@ class Backend(ABC):
         total = int(run.sizes.sum(dtype=np.int64))
         require(len(run.terms) == len(run.sizes), "a run is ragged")
         require(total == len(run.documents) == len(codes), "a run is ragged")
-        require(least_and_most(run.terms, -1)[1] < len(target.cursors), "a term has no cursor")
+        require(lowest_and_highest(run.terms, -1)[1] < len(target.cursors), "a term has no cursor")
         require(len(target.targets) in (0, len(target.cursors)), "a term has no target")
         self._fill(run, codes, target)
 
@@ -631,7 +631,7 @@ class Backend(ABC):
         starts: Int64,
         levels: UInt8,
         in_block: int,
-        most: int,
+        limit: int,
     ) -> UInt8:
         """Return what the postings of a term reach in strips of 32 documents.
 
@@ -645,8 +645,8 @@ class Backend(ABC):
             The level of each code, uint8.
         in_block
             How many strips a block has; all documents are in these.
-        most
-            In how many strips a term is whose row has pairs.
+        limit
+            The row has pairs if the term is in at most so many strips.
 
         Returns
         -------
@@ -660,7 +660,7 @@ class Backend(ABC):
         check_array("levels", levels, np.uint8)
         check_rising("starts", starts, len(documents))
         require(len(documents) == len(codes), "documents and codes differ in length")
-        return self._strip_row(documents, codes, starts, levels, in_block, most)
+        return self._strip_row(documents, codes, starts, levels, in_block, limit)
 
     def _find_words(
         self, table: FoldArrays, text: str, least: int, question: bool, folded: bool
@@ -753,7 +753,7 @@ class Backend(ABC):
         starts: Int64,
         levels: UInt8,
         in_block: int,
-        most: int,
+        limit: int,
     ) -> UInt8: ...
 
 

@@ -26,11 +26,11 @@ def checksums(data, offsets):
     source: cython.const[cython.uchar][::1] = view(data)
     bounds: cython.const[cython.ulonglong][::1] = view(offsets)
     of_byte: cython.const[cython.uint][::1] = view(crc_table())
-    found = np.empty(max(len(offsets) - 1, 0), np.uint32)
-    out: cython.uint[::1] = view(found)
+    sums = np.empty(max(len(offsets) - 1, 0), np.uint32)
+    out: cython.uint[::1] = view(sums)
     with cython.nogil:
         _checksums(source, bounds, of_byte, out)
-    return found
+    return sums
 
 
 @cython.cfunc
@@ -40,20 +40,20 @@ def _checksums(
     data: cython.const[cython.uchar][::1],
     offsets: cython.const[cython.ulonglong][::1],
     table: cython.const[cython.uint][::1],
-    found: cython.uint[::1],
+    sums: cython.uint[::1],
 ) -> cython.void:
     running: cython.uint
     i: cython.Py_ssize_t
     place: cython.Py_ssize_t
     start: cython.Py_ssize_t
     stop: cython.Py_ssize_t
-    for i in range(found.shape[0]):
+    for i in range(sums.shape[0]):
         running = _ALL
         start = offsets[i]
         stop = offsets[i + 1]
         for place in range(start, stop):
             running = table[(running ^ data[place]) & 0xFF] ^ (running >> 8)
-        found[i] = running ^ _ALL
+        sums[i] = running ^ _ALL
 
 
 def count(tokens, counts, terms, spare):
@@ -73,22 +73,22 @@ def count(tokens, counts, terms, spare):
     scratch = _scratch(len(tokens), spare)
     postings: cython.uint[:, ::1] = view(scratch)
     state: cython.uint[:, ::1] = view(np.zeros((terms, 2), np.uint32))
-    found: cython.Py_ssize_t
+    total: cython.Py_ssize_t
     used: cython.Py_ssize_t
-    most: cython.uint = 0
+    largest: cython.uint = 0
     i: cython.Py_ssize_t
     with cython.nogil:
-        found = _count(in_tokens, in_counts, state, postings, to_lengths)
-        for i in range(found):
-            most = max(most, postings[i, 2])
+        total = _count(in_tokens, in_counts, state, postings, to_lengths)
+        for i in range(total):
+            largest = max(largest, postings[i, 2])
         used = _count_used(state)
     are_few: cython.bint = len(counts) <= 1 << 16
-    is_small: cython.bint = most < 1 << 8
+    is_small: cython.bint = largest < 1 << 8
     out_terms, out_sizes, documents, tf = empty_apart(
         (used, np.uint32),
         (used, np.uint32),
-        (found, np.uint16 if are_few else np.uint32),
-        (found, np.uint8 if is_small else np.uint32),
+        (total, np.uint16 if are_few else np.uint32),
+        (total, np.uint8 if is_small else np.uint32),
     )
     to_terms: cython.uint[::1] = view(out_terms)
     to_sizes: cython.uint[::1] = view(out_sizes)
@@ -99,13 +99,13 @@ def count(tokens, counts, terms, spare):
     with cython.nogil:
         _place(state, to_terms, to_sizes)
         if are_few and is_small:
-            _group(postings, found, state, few, small)
+            _group(postings, total, state, few, small)
         elif are_few:
-            _group(postings, found, state, few, large)
+            _group(postings, total, state, few, large)
         elif is_small:
-            _group(postings, found, state, many, small)
+            _group(postings, total, state, many, small)
         else:
-            _group(postings, found, state, many, large)
+            _group(postings, total, state, many, large)
     spare.append(scratch)
     return out_terms, out_sizes, documents, tf, lengths
 
@@ -136,7 +136,7 @@ def _count(
     ``state`` takes the latest posting of each term, plus one, and how many postings it has.
     ``postings`` takes terms, documents and term frequencies.
     """
-    found: cython.Py_ssize_t = 0
+    total: cython.Py_ssize_t = 0
     begin: cython.Py_ssize_t = 0
     document: cython.Py_ssize_t
     start: cython.Py_ssize_t
@@ -148,7 +148,7 @@ def _count(
     is_new: cython.Py_ssize_t
     term: cython.uint
     for document in range(counts.shape[0]):
-        start = found
+        start = total
         stop = begin + counts[document]
         length = 0
         for i in range(begin, stop):
@@ -159,17 +159,17 @@ def _count(
             # No branch on whether the term is new in the document: no processor foresees it.
             latest = state[term, 0]
             is_new = latest <= start
-            place = found if is_new else latest - 1
+            place = total if is_new else latest - 1
             state[term, 0] = place + 1
             state[term, 1] += is_new
-            postings[found, 2] = 0
+            postings[total, 2] = 0
             postings[place, 0] = term
             postings[place, 1] = document
             postings[place, 2] += 1
-            found += is_new
+            total += is_new
         lengths[document] = length
         begin = stop
-    return found
+    return total
 
 
 @cython.cfunc
@@ -397,7 +397,7 @@ def _fill_blocks(
 
 
 def strip_row(
-    documents, codes, starts, levels, in_block: cython.Py_ssize_t, most: cython.Py_ssize_t
+    documents, codes, starts, levels, in_block: cython.Py_ssize_t, limit: cython.Py_ssize_t
 ):
     """Return a term's row of levels; see ``Backend.strip_row``."""
     of_documents: cython.const[cython.ushort][::1] = view(documents)
@@ -406,19 +406,19 @@ def strip_row(
     of_levels: cython.const[cython.uchar][::1] = view(levels)
     cells: cython.Py_ssize_t = (places.shape[0] - 1) * in_block
     # A gap is divided at most once for each 255 strips.
-    room = max(0, min(most, places[places.shape[0] - 1] - places[0])) + cells // _GAP + 1
-    found = np.empty(2 * room, np.uint8)
-    row: cython.uchar[::1] = view(found)
+    room = max(0, min(limit, places[places.shape[0] - 1] - places[0])) + cells // _GAP + 1
+    row = np.empty(2 * room, np.uint8)
+    to_row: cython.uchar[::1] = view(row)
     size: cython.Py_ssize_t
     with cython.nogil:
-        size = _fill_pairs(of_documents, of_codes, places, of_levels, in_block, most, row)
+        size = _fill_pairs(of_documents, of_codes, places, of_levels, in_block, limit, to_row)
     if size >= 0:
-        return found[:size].copy()
-    found = np.zeros(cells, np.uint8)
-    row = view(found)
+        return row[:size].copy()
+    row = np.zeros(cells, np.uint8)
+    to_row = view(row)
     with cython.nogil:
-        _fill_row(of_documents, of_codes, places, of_levels, in_block, row)
-    return found
+        _fill_row(of_documents, of_codes, places, of_levels, in_block, to_row)
+    return row
 
 
 @cython.cfunc
@@ -430,10 +430,10 @@ def _fill_pairs(
     starts: cython.const[cython.longlong][::1],
     levels: cython.const[cython.uchar][::1],
     in_block: cython.Py_ssize_t,
-    most: cython.Py_ssize_t,
+    limit: cython.Py_ssize_t,
     pairs: cython.uchar[::1],
 ) -> cython.Py_ssize_t:
-    """Write a row of pairs; return of how many bytes, -1 if the term is in more than ``most``."""
+    """Write a row of pairs; return its size, or -1 if the term is in more than ``limit`` strips."""
     size: cython.Py_ssize_t = 0
     known: cython.Py_ssize_t = 0
     current: cython.Py_ssize_t = -1
@@ -451,7 +451,7 @@ def _fill_pairs(
                 continue
             current = strip
             known += 1
-            if known > most:
+            if known > limit:
                 return -1
             while strip - last > _GAP:
                 pairs[size] = _GAP

@@ -34,10 +34,10 @@ def check_array(
     )
 
 
-def check_terms(least: int, most: int, count: int) -> None:
-    """Check the least and the largest number of a query's terms; -1 is one of no document."""
-    require(most < count, "a query's term has no postings")
-    require(least >= -1, "a term has a negative number")
+def check_terms(lowest: int, highest: int, count: int) -> None:
+    """Check the lowest and the highest number of a query's terms; -1 is one of no document."""
+    require(highest < count, "a query's term has no postings")
+    require(lowest >= -1, "a term has a negative number")
 
 
 def check_rising(name: str, values: Int64 | UInt64, end: int) -> None:
@@ -51,8 +51,8 @@ def check_rising(name: str, values: Int64 | UInt64, end: int) -> None:
     require(rising and bool(within), f"{name} do not ascend from 0 to {end}")
 
 
-def least_and_most(values: np.ndarray[Any, Any], empty: int) -> tuple[int, int]:
-    """Return the least and the largest value; ``empty`` twice if there is none."""
+def lowest_and_highest(values: np.ndarray[Any, Any], empty: int) -> tuple[int, int]:
+    """Return the lowest and the highest value; ``empty`` twice if there is none."""
     if len(values) < _FEW:
         few = values.tolist() or [empty]
         return min(few), max(few)

@@ -75,15 +75,15 @@ class CompiledBackend(Backend):
         prepared, own = segment.prepared, terms.prepared
         if prepared is None or own is None:
             prepared, own = _prepare(segment, terms)
-        found: tuple[list[int], list[float]] = searching.search_one(
+        matches: tuple[list[int], list[float]] = searching.search_one(
             prepared, own, query, weights, floor, plan
         )
-        return found
+        return matches
 
     def crc32(self, data: bytes | memoryview, before: int = 0) -> int:
         """Return the CRC-32 of bytes; see ``Backend``."""
-        found: int = checksum.crc32(data, before)
-        return found
+        crc: int = checksum.crc32(data, before)
+        return crc
 
     def _find_wrong(
         self, documents: UInt16, starts: Int64, block_size: int, size: int
@@ -98,14 +98,14 @@ class CompiledBackend(Backend):
             from bm25rag.kernels.compiled_writing import scanning
 
             table.prepared = scanning.Finder(table.entries)
-        found: list[str] | int = table.prepared.find(text, least, question, folded)
-        return found
+        words: list[str] | int = table.prepared.find(text, least, question, folded)
+        return words
 
     def find_ascii_words(self, text: str) -> list[str] | None:
         """Find the words of a text in ASCII; see ``Backend``."""
         require(text.isascii(), "the text is not ASCII")
-        found: list[str] = analyzing.find_ascii_words(text)
-        return found
+        words: list[str] = analyzing.find_ascii_words(text)
+        return words
 
     def known_words(self) -> KnownWords:
         """Return what remembers the terms of words; see ``Backend``."""
@@ -143,36 +143,36 @@ class CompiledBackend(Backend):
         rules: WordRules,
         otherwise: Otherwise | None,
     ) -> tuple[list[WordTerms], dict[int, list[str]], list[int]]:
-        found: tuple[list[WordTerms], dict[int, list[str]], list[int]]
-        found = analyzing.analyze_texts(texts, utf8, scanned, rules, otherwise)
-        return found
+        analyzed: tuple[list[WordTerms], dict[int, list[str]], list[int]]
+        analyzed = analyzing.analyze_texts(texts, utf8, scanned, rules, otherwise)
+        return analyzed
 
     def _number_terms(
         self, queries: Sequence[Collection[str]], numbers: TermNumbers
     ) -> tuple[Int64, Int64]:
         table = _prepare_table(numbers.table)
         find = searching.number_lists if type(queries) is TermLists else searching.number_terms
-        found: tuple[Int64, Int64] = find(queries, numbers, table)
-        return found
+        numbered: tuple[Int64, Int64] = find(queries, numbers, table)
+        return numbered
 
     def number_query(self, query: Collection[str], numbers: TermNumbers) -> list[int]:
         """Return the numbers of the terms of one query; see ``Backend``."""
         table = numbers.table
         prepared = None if table is None else table.prepared or _prepare_table(table)
-        found: list[int] = searching.number_query(query, numbers, prepared)
-        return found
+        term_numbers: list[int] = searching.number_query(query, numbers, prepared)
+        return term_numbers
 
     def decode(self, strings: StringArrays, numbers: Sequence[int]) -> list[str] | None:
         """Decode some strings; see ``Backend``."""
         prepared = strings.prepared or _prepare_strings(strings)
-        found: list[str] | None = lookup.decode(prepared, numbers)
-        return found
+        decoded: list[str] | None = lookup.decode(prepared, numbers)
+        return decoded
 
     def _unpack(
         self, pieces: UInt64, numbers: UInt16, starts: Int64, stops: Int64
     ) -> tuple[UInt8, Int64] | None:
-        found: tuple[UInt8, Int64] | None = lookup.unpack(pieces, numbers, starts, stops)
-        return found
+        unpacked: tuple[UInt8, Int64] | None = lookup.unpack(pieces, numbers, starts, stops)
+        return unpacked
 
     def _find_pieces(self, data: UInt8, offsets: Int64, often: int) -> Pieces | None:
         from bm25rag.kernels.compiled_writing import packing
@@ -196,8 +196,8 @@ class CompiledBackend(Backend):
     ) -> tuple[Run, UInt32]:
         from bm25rag.kernels.compiled_writing import building
 
-        found, sizes, documents, tf, lengths = building.count(tokens, counts, terms, spare)
-        return Run(found, sizes, documents, tf, first), lengths
+        run_terms, sizes, documents, tf, lengths = building.count(tokens, counts, terms, spare)
+        return Run(run_terms, sizes, documents, tf, first), lengths
 
     def _divide(self, run: Run, groups: UInt8, count: int) -> tuple[Run, Int64]:
         from bm25rag.kernels.compiled_writing import building
@@ -217,11 +217,11 @@ class CompiledBackend(Backend):
         starts: Int64,
         levels: UInt8,
         in_block: int,
-        most: int,
+        limit: int,
     ) -> UInt8:
         from bm25rag.kernels.compiled_writing import building
 
-        row: UInt8 = building.strip_row(documents, codes, starts, levels, in_block, most)
+        row: UInt8 = building.strip_row(documents, codes, starts, levels, in_block, limit)
         return row
 
 

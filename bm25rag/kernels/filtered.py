@@ -63,7 +63,7 @@ def _look_at_all(
     ``first`` is the number of the block's first document. The term's cursor is behind the window
     then. There is room for one more than there are such documents.
     """
-    found: cython.longlong[::1] = scratch.work
+    postings: cython.longlong[::1] = scratch.work
     end: cython.Py_ssize_t = scratch.end
     count: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
@@ -83,11 +83,11 @@ def _look_at_all(
             if cython.compiled:
                 prefetch(cython.address(codes[posting]))  # noqa: F821 - of the .pxd
             for i in range(posting, posting + 8):
-                found[count] = i
+                postings[count] = i
                 count += allowed[first + documents[i]] != 0
         posting += 8
     while posting < stop and documents[posting] < end:
-        found[count] = posting
+        postings[count] = posting
         count += allowed[first + documents[posting]] != 0
         posting += 1
     scratch.cursors[term] = posting
@@ -106,17 +106,17 @@ def _look_up(
     term: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
     """List the postings of ``wanted`` documents, which ``spare_numbers`` has; return how many."""
-    found: cython.longlong[::1] = scratch.work
+    postings: cython.longlong[::1] = scratch.work
     posting: cython.longlong
     count: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
-    find(documents, scratch.cursors[term], stop, scratch.spare_numbers, wanted, found)
-    scratch.cursors[term] = found[wanted - 1]
+    find(documents, scratch.cursors[term], stop, scratch.spare_numbers, wanted, postings)
+    scratch.cursors[term] = postings[wanted - 1]
     for i in range(wanted):
-        posting = found[i]
+        posting = postings[i]
         if cython.compiled:
             prefetch(cython.address(codes[posting]))  # noqa: F821 - of the .pxd
-        found[count] = posting
+        postings[count] = posting
         count += documents[posting] == scratch.spare_numbers[i]
     return count
 
@@ -163,21 +163,21 @@ def _add(
     idf: cython.float,
     weight: cython.double,
     scratch: Scratch,
-    postings: cython.Py_ssize_t,
+    count: cython.Py_ssize_t,
     listed: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Add the parts of the postings that were found; list documents that have had none.
+    """Add the parts of the ``count`` postings in ``work``; list documents that have had none.
 
-    ``listed`` are before; return how many are then. ``bits`` say of which documents there are.
+    ``listed`` are before; return how many are then. ``bits`` say which documents have had some.
     """
-    found: cython.longlong[::1] = scratch.work
+    postings: cython.longlong[::1] = scratch.work
     place: cython.Py_ssize_t
     posting: cython.longlong
     bits: cython.ulonglong
     bit: cython.ulonglong
     i: cython.Py_ssize_t
-    for i in range(postings):
-        posting = found[i]
+    for i in range(count):
+        posting = postings[i]
         place = segment.documents[posting] - scratch.base
         bit = cython.cast(cython.ulonglong, 1) << (place & 63)
         bits = scratch.bits[place >> 6]
@@ -201,20 +201,20 @@ def _add_up(
 ) -> cython.Py_ssize_t:
     """Add up the parts of the first terms in a window; return how many documents are listed."""
     listed: cython.Py_ssize_t = 0
-    postings: cython.Py_ssize_t
+    count: cython.Py_ssize_t
     term: cython.Py_ssize_t
     for term in range(walked):
         if segment.is_narrow:
-            postings = _find_postings(segment, segment.narrow, plan, query, scratch, term, wanted)
+            count = _find_postings(segment, segment.narrow, plan, query, scratch, term, wanted)
             listed = _add(
                 segment, segment.narrow, query.idf[term], query.counts[term],
-                scratch, postings, listed,
+                scratch, count, listed,
             )  # fmt: skip
         else:
-            postings = _find_postings(segment, segment.wide, plan, query, scratch, term, wanted)
+            count = _find_postings(segment, segment.wide, plan, query, scratch, term, wanted)
             listed = _add(
                 segment, segment.wide, query.idf[term], query.counts[term],
-                scratch, postings, listed,
+                scratch, count, listed,
             )  # fmt: skip
     return listed
 
@@ -253,16 +253,16 @@ def _enter_window(
     """
     first: cython.Py_ssize_t = scratch.first
     end: cython.Py_ssize_t = first + scratch.in_block
-    most: cython.Py_ssize_t = min(scratch.width, room)
+    limit: cython.Py_ssize_t = min(scratch.width, room)
     wanted: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
-    most = min(most, plan.numbers.shape[0] - at)
-    while wanted < most and plan.numbers[at + wanted] < end:
+    limit = min(limit, plan.numbers.shape[0] - at)
+    while wanted < limit and plan.numbers[at + wanted] < end:
         scratch.spare_numbers[wanted] = plan.numbers[at + wanted] - first
         wanted += 1
     scratch.base = scratch.spare_numbers[0]
     scratch.end = scratch.in_block
-    if wanted == most:
+    if wanted == limit:
         scratch.end = scratch.spare_numbers[wanted - 1] + 1
     for i in range(wanted, wanted + 7):
         scratch.spare_numbers[i] = 0

@@ -50,9 +50,9 @@ class KnownWords:
         """Return the terms of a word; ``None`` if it is not known."""
         return _get_or_set(self, word, None)
 
-    def update(self, found):
+    def update(self, of_words):
         """Remember the terms of words, but of those with lone surrogates."""
-        for word, terms in found.items():
+        for word, terms in of_words.items():
             _get_or_set(self, word, terms)
 
 

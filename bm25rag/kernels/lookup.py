@@ -175,14 +175,14 @@ def _fetch(strings: _Strings, numbers: list):
 
 def decode(strings: _Strings, numbers):
     """Decode some strings; see ``Backend.decode``."""
-    found: list = []
+    decoded: list = []
     wanted: list = list(numbers)
     number: cython.Py_ssize_t
     start: cython.Py_ssize_t
     stop: cython.Py_ssize_t
     i: cython.Py_ssize_t
     if strings.width == 2:
-        return _decode_packed(strings, wanted, found)
+        return _decode_packed(strings, wanted, decoded)
     far: cython.bint = strings.data.shape[0] > _NEAR
     for i in range(len(wanted)):
         if far and i % _TOGETHER == 0:
@@ -193,19 +193,19 @@ def decode(strings: _Strings, numbers):
         start = _start(strings, number)
         stop = _start(strings, number + 1)
         if start == stop:
-            found.append("")
+            decoded.append("")
         elif cython.compiled:
-            found.append(PyUnicode_DecodeUTF8(  # noqa: F821 - of the .pxd
+            decoded.append(PyUnicode_DecodeUTF8(  # noqa: F821 - of the .pxd
                 cython.cast(cython.p_char, cython.address(strings.data[start])),
                 stop - start, "surrogatepass",
             ))  # fmt: skip
         else:
-            found.append(str(strings.data[start:stop], "utf-8", "surrogatepass"))
-    return found
+            decoded.append(str(strings.data[start:stop], "utf-8", "surrogatepass"))
+    return decoded
 
 
 @cython.cfunc
-def _decode_packed(strings: _Strings, numbers, found: list):
+def _decode_packed(strings: _Strings, numbers, decoded: list):
     """Do the same for strings in pieces."""
     at: cython.Py_ssize_t = strings.pieces_at
     number: cython.Py_ssize_t
@@ -226,12 +226,12 @@ def _decode_packed(strings: _Strings, numbers, found: list):
         if size < 0:
             return None
         if cython.compiled:
-            found.append(PyUnicode_DecodeUTF8(  # noqa: F821 - of the .pxd
+            decoded.append(PyUnicode_DecodeUTF8(  # noqa: F821 - of the .pxd
                 cython.cast(cython.p_char, cython.address(buffer[0])), size, "surrogatepass"
             ))  # fmt: skip
         else:
-            found.append(str(buffer[:size], "utf-8", "surrogatepass"))
-    return found
+            decoded.append(str(buffer[:size], "utf-8", "surrogatepass"))
+    return decoded
 
 
 @cython.cfunc
@@ -478,17 +478,17 @@ def _are_right(
         postings.documents, 0, starts, postings.doc_blocks, postings.block_size, postings.size
     ):
         return False
-    most: cython.uint = 0
+    largest: cython.uint = 0
     of_narrow: cython.ushort = 0
     i: cython.Py_ssize_t
     if postings.is_narrow:
         for i in range(start, stop):
             of_narrow = max(of_narrow, postings.narrow[i])
-        most = of_narrow
+        largest = of_narrow
     else:
         for i in range(start, stop):
-            most = max(most, postings.wide[i])
-    return most < cython.cast(cython.size_t, postings.codes)
+            largest = max(largest, postings.wide[i])
+    return largest < cython.cast(cython.size_t, postings.codes)
 
 
 def find_wrong(documents, starts, block_size: cython.Py_ssize_t, size: cython.Py_ssize_t):
@@ -521,20 +521,20 @@ def _wrong(
     """
     last: cython.Py_ssize_t = edges[blocks]
     # Of 16 bits, as the documents are, or eight times fewer would be compared at once.
-    most: cython.ushort = 0
+    highest: cython.ushort = 0
     falls: cython.ushort = 0
     in_block: cython.Py_ssize_t
     block: cython.Py_ssize_t
     posting: cython.Py_ssize_t
     if block_size < _NUMBERS:
         for posting in range(edges[0] - first, last - first):
-            most = max(most, numbers[posting])
+            highest = max(highest, numbers[posting])
     for block in range(blocks):
         in_block = size - block * block_size
         for posting in range(edges[block] - first + 1, edges[block + 1] - first):
             falls |= cython.cast(cython.ushort, numbers[posting] <= numbers[posting - 1])
         if edges[block] < edges[block + 1]:
             falls |= numbers[edges[block + 1] - first - 1] >= in_block
-    if most >= block_size:
+    if highest >= block_size:
         return 1
     return 2 if falls else 0

@@ -156,10 +156,10 @@ class NumpyBackend(Backend):
         starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1]))[: keys.size])
         tf = np.diff(starts, append=keys.size).astype(np.uint32)
         keys = keys[starts]
-        found, sizes = np.unique((keys >> np.uint64(32)).astype(np.uint32), return_counts=True)
+        run_terms, sizes = np.unique((keys >> np.uint64(32)).astype(np.uint32), return_counts=True)
         narrow = narrowed(keys.astype(np.uint32), np.uint16, np.uint32)
         tf = narrowed(tf, np.uint8, np.uint16, np.uint32)
-        return Run(found, sizes.astype(np.uint32), narrow, tf, first), lengths
+        return Run(run_terms, sizes.astype(np.uint32), narrow, tf, first), lengths
 
     def _divide(self, run: Run, groups: UInt8, count: int) -> tuple[Run, Int64]:
         own = groups[run.terms]
@@ -194,7 +194,7 @@ class NumpyBackend(Backend):
         starts: Int64,
         levels: UInt8,
         in_block: int,
-        most: int,
+        limit: int,
     ) -> UInt8:
         some = slice(starts[0], starts[-1])
         cells = (len(starts) - 1) * in_block
@@ -202,7 +202,7 @@ class NumpyBackend(Backend):
         all_strips = origins + documents[some] // STRIP
         begins = np.flatnonzero(np.diff(all_strips, prepend=-1))
         strips, largest = all_strips[begins], np.maximum.reduceat(levels[codes[some]], begins)
-        if len(strips) > most:
+        if len(strips) > limit:
             row = np.zeros(cells, np.uint8)
             row[strips] = largest
             return row

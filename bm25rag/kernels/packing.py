@@ -21,7 +21,7 @@ if not cython.compiled:
 
 
 _LONGEST = cython.declare(cython.Py_ssize_t, 8)
-_MOST = cython.declare(cython.Py_ssize_t, 1 << 16)
+_MOST_PIECES = cython.declare(cython.Py_ssize_t, 1 << 16)
 # The share of the slots that are taken at most is a half.
 _SLOTS = cython.declare(cython.Py_ssize_t, 1 << 17)
 _PAIRS = cython.declare(cython.Py_ssize_t, 1 << 21)
@@ -54,13 +54,13 @@ def _longest(
     best: cython.uint = low & 0xFF | 1 << 16
     length: cython.Py_ssize_t
     entry: cython.uint
-    is_found: cython.int
+    mask: cython.int
     hashed: cython.ulonglong
     for length in range(2, 9):
         hashed = _hash(low, length)
         entry = slots[hashed >> 16]
-        is_found = -(entry >> 16 == hashed & 0xFFFF)
-        best ^= (best ^ (entry & 0xFFFF | length << 16)) & is_found
+        mask = -(entry >> 16 == hashed & 0xFFFF)
+        best ^= (best ^ (entry & 0xFFFF | length << 16)) & mask
     length = best >> 16
     # Another one may have the same hash, or none (then it is 0): shorter ones are looked at.
     while length > 1 and (
@@ -94,7 +94,7 @@ def find_pieces(data, offsets, often: cython.int):
     slots
         A hash table of them, of any size below 2^32: the tag of its hash, and its number.
     """
-    pieces, slots = np.zeros(_MOST, np.uint64), np.zeros(_SLOTS, np.uint32)
+    pieces, slots = np.zeros(_MOST_PIECES, np.uint64), np.zeros(_SLOTS, np.uint32)
     pieces[:256] = np.arange(256)
     source: cython.const[cython.uchar][::1] = view(data)
     bounds: cython.const[cython.longlong][::1] = view(offsets)
@@ -128,7 +128,7 @@ def _find_in(
     often: cython.int,
 ) -> cython.Py_ssize_t:
     """Add pieces of one text; return how many there are then."""
-    found: cython.uint
+    piece: cython.uint
     number: cython.uint
     length: cython.Py_ssize_t
     before: cython.uint = 0
@@ -136,10 +136,10 @@ def _find_in(
     pair: cython.Py_ssize_t
     both: cython.ulonglong
     hashed: cython.ulonglong
-    while place < stop and count < _MOST:
-        found = _longest(pieces, slots, _eight(source, place, stop))
-        number = found & 0xFFFF
-        length = found >> 16
+    while place < stop and count < _MOST_PIECES:
+        piece = _longest(pieces, slots, _eight(source, place, stop))
+        number = piece & 0xFFFF
+        length = piece >> 16
         place += length
         if before_length + length <= _LONGEST and before and number:
             # What is counted is a hash: two pairs of one cell take turns.
@@ -195,10 +195,10 @@ def _pack(
     done: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
     """Cut one text; return where the numbers end."""
-    found: cython.uint
+    piece: cython.uint
     while place < stop:
-        found = _longest(pieces, slots, _eight(source, place, stop))
-        numbers[done] = found & 0xFFFF
+        piece = _longest(pieces, slots, _eight(source, place, stop))
+        numbers[done] = piece & 0xFFFF
         done += 1
-        place += found >> 16
+        place += piece >> 16
     return done

@@ -19,7 +19,7 @@ from bm25rag.common.arrays import (
     UInt64,
     Unsigned,
 )
-from bm25rag.kernels.checks import check_array, check_rising, least_and_most, require
+from bm25rag.kernels.checks import check_array, check_rising, lowest_and_highest, require
 
 # How many documents a strip has, and the largest gap of a pair of a row of strips.
 STRIP, STRIP_GAP = 32, 255
@@ -441,7 +441,8 @@ class PostingsArrays:
             require(edges.shape == (len(frequent), blocks - 1), "edges are not of the blocks")
             require(len(before) == len(frequent), "frequent and before differ in length")
             require(
-                least_and_most(frequent, -1)[1] < len(keys), "a frequent term is none of the terms"
+                lowest_and_highest(frequent, -1)[1] < len(keys),
+                "a frequent term is none of the terms",
             )
         self.terms, self.keys, self.indptr = terms, keys, indptr
         self.documents, self.codes, self.code_count = documents, codes, code_count
@@ -524,7 +525,7 @@ class Allowed:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes it may take at most; ``numbers`` are asked for where they are few."""
+        """At most how many bytes it takes: ``numbers`` are only asked for where they are few."""
         return self.size + min(4 * self.count, self.size)
 
     @property

@@ -14,7 +14,7 @@ from bm25rag.common.arrays import (
     UInt32,
     UInt64,
 )
-from bm25rag.kernels.checks import check_array, check_rising, least_and_most, require
+from bm25rag.kernels.checks import check_array, check_rising, lowest_and_highest, require
 
 # The term of a token that is a stop word.
 STOPPED = 0xFFFFFFFF
@@ -246,13 +246,13 @@ class Scanner:
         for name, array in of_words:
             check_array(name, array, np.uint32)
         check_array("starts", starts, np.int64)
-        require(least_and_most(tokens, -1)[1] < len(plain), "a token is no word")
+        require(lowest_and_highest(tokens, -1)[1] < len(plain), "a token is no word")
         require(int(counts.sum(dtype=np.int64)) == len(tokens), "counts are not of the tokens")
         several = plain[(plain >= SEVERAL) & (plain != STOPPED)]
         require(int(several.max(initial=0)) < SEVERAL + len(starts) - 1, "a word has no terms")
         check_rising("starts", starts, len(terms))
-        found, found_counts = self._words.expand(tokens, counts, plain, starts, terms)
-        return found, found_counts
+        expanded, expanded_counts = self._words.expand(tokens, counts, plain, starts, terms)
+        return expanded, expanded_counts
 
 
 def _check_table(entries: UInt64) -> None:

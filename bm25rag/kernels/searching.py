@@ -135,15 +135,15 @@ def number_lists(lists, numbers, table: _Table | None):
         place += len(terms) if type(terms) is tuple else 1
         word += 1
     firsts[word] = place
-    found: cython.longlong[::1] = empty(place, np.int64)
+    term_numbers: cython.longlong[::1] = empty(place, np.int64)
     place = 0
     for terms in of_words:
         if type(terms) is tuple:
             for term in terms:
-                found[place] = _number_of(numbers, term, table, unknown)
+                term_numbers[place] = _number_of(numbers, term, table, unknown)
                 place += 1
         else:
-            found[place] = _number_of(numbers, terms, table, unknown)
+            term_numbers[place] = _number_of(numbers, terms, table, unknown)
             place += 1
     others: dict = {
         number: [_number_of(numbers, term, table, unknown) for term in terms]
@@ -168,7 +168,7 @@ def number_lists(lists, numbers, table: _Table | None):
         stop += counts[text]
         while token < stop:
             for i in range(firsts[tokens[token]], firsts[tokens[token] + 1]):
-                out_terms[place] = found[i]
+                out_terms[place] = term_numbers[i]
                 place += 1
             token += 1
         if others and text in others:
@@ -182,10 +182,10 @@ def number_lists(lists, numbers, table: _Table | None):
 def number_query(query, numbers, table: _Table | None):
     """Return the numbers of the terms of one query; see ``Backend.number_query``."""
     unknown: list = []
-    found: list = [_number_of(numbers, term, table, unknown) for term in query]
+    term_numbers: list = [_number_of(numbers, term, table, unknown) for term in query]
     if unknown:
         numbers.remember_unknown(unknown)
-    return found
+    return term_numbers
 
 
 @cython.cfunc
@@ -195,9 +195,9 @@ def _number_of(numbers, term, table: _Table | None, unknown: list):
     ``unknown`` takes a term that no document has, which has yet to be remembered.
     """
     if cython.compiled:
-        found = PyDict_GetItemWithError(numbers, term)  # noqa: F821 - of the .pxd
-        if found != cython.NULL:
-            return cython.cast(object, found)
+        known = PyDict_GetItemWithError(numbers, term)  # noqa: F821 - of the .pxd
+        if known != cython.NULL:
+            return cython.cast(object, known)
     elif term in numbers:
         return numbers[term]
     if table is not None:
@@ -291,9 +291,9 @@ def _assign(numbers, term, table: _Table, row: _Row, frequency: cython.longlong)
     if not cython.compiled or type(term) is not str:
         return numbers.setdefault(term, own)
     # The same: no other thread runs in between.
-    found = PyDict_GetItemWithError(numbers, term)  # noqa: F821 - of the .pxd
-    if found != cython.NULL:
-        return cython.cast(object, found)
+    known = PyDict_GetItemWithError(numbers, term)  # noqa: F821 - of the .pxd
+    if known != cython.NULL:
+        return cython.cast(object, known)
     PyDict_SetItem(numbers, term, own)  # noqa: F821 - of the .pxd
     return own
 

@@ -36,10 +36,10 @@ cdef extern from * nogil:
     #ifdef BM25RAG_BITS
         typedef short eight __attribute__((ext_vector_type(8), aligned(2)));
         typedef _Bool bits __attribute__((ext_vector_type(8)));
-        eight most = *(const eight *)numbers;
+        eight largest = *(const eight *)numbers;
         for (int i = 8; i < 64; i += 8)
-            most = __builtin_elementwise_max(most, *(const eight *)(numbers + i));
-        if (!__builtin_reduce_or(most > least))
+            largest = __builtin_elementwise_max(largest, *(const eight *)(numbers + i));
+        if (!__builtin_reduce_or(largest > least))
             return 0;
         for (int i = 0; i < 64; i += 8) {
             bits above = __builtin_convertvector(*(const eight *)(numbers + i) > least, bits);
@@ -67,22 +67,22 @@ cdef extern from * nogil:
     static inline double bm25rag_largest(const double *numbers, Py_ssize_t count) {
     #if defined(__clang__)
         typedef double eight __attribute__((ext_vector_type(8), aligned(8)));
-        eight most = *(const eight *)numbers;
+        eight largest = *(const eight *)numbers;
         for (Py_ssize_t i = 8; i < count; i += 8) {
             eight next = *(const eight *)(numbers + i);
-            most = next > most ? next : most;
+            largest = next > largest ? next : largest;
         }
     #else
-        double most[8];
+        double largest[8];
         for (int j = 0; j < 8; j++)
-            most[j] = numbers[j];
+            largest[j] = numbers[j];
         for (Py_ssize_t i = 8; i < count; i += 8)
             for (int j = 0; j < 8; j++)
-                most[j] = numbers[i + j] > most[j] ? numbers[i + j] : most[j];
+                largest[j] = numbers[i + j] > largest[j] ? numbers[i + j] : largest[j];
     #endif
-        double last = most[0];
+        double last = largest[0];
         for (int j = 1; j < 8; j++)
-            last = most[j] > last ? most[j] : last;
+            last = largest[j] > last ? largest[j] : last;
         return last;
     }
     /* A sum or 0, without a branch: of several at once, if they follow each other. */

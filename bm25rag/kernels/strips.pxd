@@ -78,7 +78,7 @@ cdef void _add_postings(
     unsigned long long multiplier, short[::1] bounds, Py_ssize_t in_block) noexcept nogil
 cdef unsigned long long _above(short[::1] bounds, Py_ssize_t first, short least) noexcept nogil
 cdef bint _are_few(short[::1] bounds, Py_ssize_t cells, short least,
-                   Py_ssize_t most) noexcept nogil
+                   Py_ssize_t room) noexcept nogil
 cdef Py_ssize_t _walk(
     const unsigned short[::1] documents, const unsigned short[::1] codes,
     const unsigned short[::1] levels, short[::1] units, Query query, Scratch scratch,

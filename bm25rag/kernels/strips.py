@@ -39,7 +39,7 @@ _GROUP = cython.declare(cython.Py_ssize_t, 1 << 14)
 # among so many before and after that at first. They are fetched for so many strips before.
 _NEAR = cython.declare(cython.Py_ssize_t, 16)
 _FETCHED = cython.declare(cython.Py_ssize_t, 16)
-_MOST = cython.declare(cython.double, 32767.0)
+_MOST_UNITS = cython.declare(cython.double, 32767.0)
 _UNKNOWN = cython.declare(cython.int, -2)
 _NONE = cython.declare(cython.int, -1)
 # For each match wanted, so many strips are walked at first. With one, the slowest of 100 questions
@@ -333,18 +333,18 @@ def _are_few(
     bounds: cython.short[::1],
     cells: cython.Py_ssize_t,
     least: cython.short,
-    most: cython.Py_ssize_t,
+    room: cython.Py_ssize_t,
 ) -> cython.bint:
-    """Whether at most so many bounds are greater than ``least``."""
+    """Whether at most ``room`` bounds are greater than ``least``."""
     first: cython.Py_ssize_t = 0
     bits: cython.ulonglong
-    while first < cells and most >= 0:
+    while first < cells and room >= 0:
         bits = _above(bounds, first, least)
         while bits:
-            most -= 1
+            room -= 1
             bits &= bits - 1
         first += 64
-    return most >= 0
+    return room >= 0
 
 
 @cython.cfunc
@@ -454,7 +454,7 @@ def _walk(
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     level: cython.ulonglong
-    most: cython.ulonglong
+    largest: cython.ulonglong
     reached: cython.short
     left: cython.longlong
     density /= scratch.in_block
@@ -464,14 +464,14 @@ def _walk(
         posting = start + cython.cast(cython.Py_ssize_t, strip * density)
         posting = _find(documents, start, stop, posting, strip)
         if posting < stop and documents[posting] < strip + WIDTH:
-            most = 0
+            largest = 0
             while posting < stop and documents[posting] < strip + WIDTH:
                 level = levels[codes[posting]]
                 units[documents[posting]] += cython.cast(cython.short, (level * multiplier) >> 32)
-                most = level if level > most else most
+                largest = level if level > largest else largest
                 posting += 1
             left -= (
-                _level(cython.cast(cython.uint, most)) * scratch.multipliers[term]
+                _level(cython.cast(cython.uint, largest)) * scratch.multipliers[term]
             ) >> scratch.shifts[term]
         reached = 0
         for j in range(strip, strip + WIDTH):
@@ -550,7 +550,7 @@ def _look(
         return False
     for block in range(segment.blocks):
         least = (least_sum(scratch.floor, ordered.shift) - slack) / unit
-        wanted = cython.cast(cython.short, min(max(bound, least), _MOST))
+        wanted = cython.cast(cython.short, min(max(bound, least), _MOST_UNITS))
         taken = _take(segment, strips, scratch, block, wanted)
         if taken == 0:
             continue
@@ -602,7 +602,7 @@ def rank_by_strips(
     bound = (least_sum(scratch.floor, query.shift) - slack) / unit
     if bound < 0.0:  # a document may be among the best that has no units
         return False
-    if not _look(segment, strips, plan, ordered, scratch, min(bound, _MOST), unit, slack):
+    if not _look(segment, strips, plan, ordered, scratch, min(bound, _MOST_UNITS), unit, slack):
         return False
     sift(scratch, scratch.floor - slack)
     score_collected(segment, query, scratch)

@@ -230,9 +230,9 @@ def test_rows_are_at_least_the_weights_in_strips(dense: float, monkeypatch: Any)
 @given(
     strips=st.lists(st.integers(0, 2999), min_size=1, max_size=40, unique=True),
     seed=st.integers(0, 99),
-    most=st.integers(0, 40),
+    limit=st.integers(0, 40),
 )
-def test_backends_make_the_same_row(strips: list[int], seed: int, most: int) -> None:
+def test_backends_make_the_same_row(strips: list[int], seed: int, limit: int) -> None:
     """Gaps of up to 3,000 strips are divided; blocks have 1,000 strips."""
     generator = np.random.default_rng(seed)
     ordered = np.repeat(np.sort(strips), generator.integers(1, 4, len(strips)))
@@ -246,8 +246,8 @@ def test_backends_make_the_same_row(strips: list[int], seed: int, most: int) -> 
     np.maximum.at(expected, all_documents // 32, levels[codes])
     for name in backend.available():
         with backend.use(name):
-            row = backend.current().strip_row(documents, codes, starts, levels, 1000, most)
-        assert (len(row) == 3000) == (len(strips) > most)
+            row = backend.current().strip_row(documents, codes, starts, levels, 1000, limit)
+        assert (len(row) == 3000) == (len(strips) > limit)
         assert levels_of(row, 3000).tolist() == expected.tolist()
         if len(row) != 3000:
             gaps = row[::2].astype(int)
