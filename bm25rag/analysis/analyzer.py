@@ -404,11 +404,11 @@ class Analyzer:
         if self._auto and type(text) is str and text.isascii():
             folded = self.splitter.fold(text)
             if folded.isascii():  # as in ``query_terms``
-                words = self._whole_words.of_text(folded)
-                if words is not None:
-                    return words
-        found = self.find_words(text)
-        return found if self.tokenizer is not None else self._whole_words.of(found)
+                whole = self._whole_words.of_text(folded)
+                if whole is not None:
+                    return whole
+        words = self.find_words(text)
+        return words if self.tokenizer is not None else self._whole_words.of(words)
 
     def words(self, text: str) -> list[str]:
         """Return the tokens of a text before stop words and stemming.
@@ -480,8 +480,8 @@ class Analyzer:
         if odd is not None and _SOME * len(odd) < len(words):  # most words need not be looked up
             stopped = [n for n in _places(odd, counts) if tokens[n] in stopwords]
         else:
-            found = stopwords.intersection(tokens)
-            stopped = [n for n, token in enumerate(tokens) if token in found] if found else []
+            present = stopwords.intersection(tokens)
+            stopped = [n for n, token in enumerate(tokens) if token in present] if present else []
         if not question:
             self._wanted_terms.learn(words, tokens, stems, counts)
         return stems, counts, stopped
@@ -572,12 +572,12 @@ class Analyzer:
         Saved with an index, they show on opening whether the stemmer has changed. Words of further
         analyses are as terms of these are in the index.
         """
-        found = self._probe()
+        stems = self._probe()
         for number, (own, _) in enumerate(self.also, 1):
             from bm25rag.analysis.spaces import spaced  # it imports what questions do without
 
-            found |= {spaced(number, word): stem for word, stem in own._probe().items()}
-        return found
+            stems |= {spaced(number, word): stem for word, stem in own._probe().items()}
+        return stems
 
     def _probe(self) -> dict[str, str]:
         if self.stemmer is None:
@@ -686,11 +686,11 @@ class _WordTerms:
         """Return the terms of an ASCII text, folded; ``None`` if the backend finds no words."""
         return self._bounded(backend.current().analyze_text(text, self._rules, self.otherwise))
 
-    def _bounded(self, found: T) -> T:
-        """Return what was found; forget all words if there are too many."""
+    def _bounded(self, result: T) -> T:
+        """Return a result of the backend; forget all words if too many are remembered."""
         if len(self._known) > _MOST_WORDS:
             self._known.clear()
-        return found
+        return result
 
     def learn(
         self, words: list[str], tokens: list[str], stems: list[str], counts: dict[int, int]
@@ -729,7 +729,7 @@ class _WordTerms:
 
     @lazy_property
     def otherwise(self) -> Otherwise | None:
-        """How terms are found of what is also one word in questions."""
+        """How to find the terms of what is also one word in questions."""
         analyzer = self._analyzer
         if not (analyzer.joins_words and self._asks):
             return None
@@ -766,12 +766,12 @@ class _WordTerms:
             terms = _gathered(kept, [counts.get(index, 1) for index in range(len(words))])
             if self._whole:
                 terms = [one if isinstance(one, str) else "\0".join(one) or () for one in terms]
-        found = dict(zip(words, terms, strict=True))
+        of_words = dict(zip(words, terms, strict=True))
         if max(map(len, words), default=0) <= LONGEST_WORD:
-            self._known.update(found)
+            self._known.update(of_words)
         else:
-            self._known.update({one: found[one] for one in words if len(one) <= LONGEST_WORD})
-        return found
+            self._known.update({one: of_words[one] for one in words if len(one) <= LONGEST_WORD})
+        return of_words
 
 
 def _places(words: Sequence[int], counts: Mapping[int, int]) -> Iterator[int]:

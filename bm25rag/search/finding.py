@@ -47,7 +47,7 @@ class Wanted(NamedTuple):
 
     @property
     def depth(self) -> int:
-        """How many must be found, with those that are left out."""
+        """How many matches to find: those to return, and those before them that are left out."""
         return self.k + self.offset if self.k else 0
 
 
@@ -101,9 +101,9 @@ def find_one(snapshot: Snapshot, terms: Terms, wanted: Wanted) -> tuple[list[int
     k, filter, min_score, offset, shaping = wanted
     restricts = type(terms) is RestrictedTerms
     if (filter is not None and filter.per_document) or shaping is not None or restricts:
-        found = Finder(snapshot, wanted).find(terms)
+        matches = Finder(snapshot, wanted).find(terms)
         warn_of_cut([terms])
-        return found
+        return matches
     masks = snapshot.masks(filter)
     if not offset:
         return ranking.rank_one(snapshot, terms, k, masks, min_score)
@@ -239,12 +239,12 @@ class _PlainMatches:
         snapshot, masks, answers = self._snapshot, self._masks, self._answers
         if among is not None:
             masks = snapshot.narrowed(masks, among)
-        found, best = ranking.rank_one(snapshot, self._terms, width, masks, floor)
-        complete = len(found) < width or width >= snapshot.count
-        rows, scores = np.array(found, np.int64), np.array(best, np.float64)
+        best, their_scores = ranking.rank_one(snapshot, self._terms, width, masks, floor)
+        complete = len(best) < width or width >= snapshot.count
+        rows, scores = np.array(best, np.int64), np.array(their_scores, np.float64)
         if answers is not None:
             # What is behind the last of the ranking is behind the last that passes, too.
-            passing = np.array([answers[row] for row in found], np.bool_)
+            passing = np.array([answers[row] for row in best], np.bool_)
             rows, scores = rows[passing], scores[passing]
         return Ranked(rows, scores, complete)
 

@@ -189,15 +189,20 @@ def rank_one(
             continue
         view, segment, base = snapshot.views[index], snapshot.arrays[index], snapshot.bases[index]
         plan = _plan(min(width, segment.size), mask)
-        found, best = hot.search_one(segment, cache.arrays[index], numbers, weights, floor, plan)
-        if found and (base or not view.is_whole):
-            found = (view.ranks(np.array(found)) + base).tolist()
-        if rows and found:  # equal scores keep the order of the segments
-            found, best = rows + found, scores + best
-            order = sorted(range(len(best)), key=best.__getitem__, reverse=True)[:width]
-            found, best = [found[cell] for cell in order], [best[cell] for cell in order]
-        if found:
-            rows, scores = found, best
+        new_rows, new_scores = hot.search_one(
+            segment, cache.arrays[index], numbers, weights, floor, plan
+        )
+        if new_rows and (base or not view.is_whole):
+            new_rows = (view.ranks(np.array(new_rows)) + base).tolist()
+        if rows and new_rows:  # equal scores keep the order of the segments
+            new_rows, new_scores = rows + new_rows, scores + new_scores
+            order = sorted(range(len(new_scores)), key=new_scores.__getitem__, reverse=True)[:width]
+            new_rows, new_scores = (
+                [new_rows[cell] for cell in order],
+                [new_scores[cell] for cell in order],
+            )
+        if new_rows:
+            rows, scores = new_rows, new_scores
         if len(scores) == width:  # from now on, a match must beat the last one
             floor = max(floor, scores[-1])
     return rows, scores

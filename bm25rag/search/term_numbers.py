@@ -123,8 +123,8 @@ class TermCache(TermNumbers):
         if not self.capacity:  # as that of a new snapshot, or all would be looked up twice
             raise TermCacheFullError
         key = utf8(term)
-        found = [view.segment.postings.find(key) for view in self._views]
-        places = np.concatenate([np.empty(0, np.int64), *found])
+        starts = [view.segment.postings.find(key) for view in self._views]
+        places = np.concatenate([np.empty(0, np.int64), *starts])
         frequency = self.count(term, places)
         if not frequency:
             self.remember_unknown([term])
@@ -132,8 +132,8 @@ class TermCache(TermNumbers):
         number = next(self._free, -1)
         if number < 0:
             raise TermCacheFullError
-        for table, starts in zip(self.starts, found, strict=True):
-            table[number] = starts
+        for table, own in zip(self.starts, starts, strict=True):
+            table[number] = own
         self.frequencies[number], self.idf[number] = frequency, self.idf_of(frequency)
         # A repeated term must have one number, or its parts of a score would be added apart.
         return self.setdefault(term, number)
@@ -148,7 +148,7 @@ class TermCache(TermNumbers):
 
     @lazy_property
     def _idfs(self) -> Float32:
-        """The idf of the least document frequencies, which most terms have, from 1 on."""
+        """The idf of the lowest document frequencies, from 1 on: most terms have one of these."""
         tabled = min(_TABLED, self._documents)
         return self._parameters.idf(self._documents, np.arange(1.0, tabled + 1))
 
