@@ -695,9 +695,9 @@ class _WordTerms:
     def learn(
         self, words: list[str], tokens: list[str], stems: list[str], counts: dict[int, int]
     ) -> None:
-        """Remember words of documents, of one token each: a build meets most of later questions.
+        """Remember words of documents that have one token each: questions mostly ask for such.
 
-        Of words of letters and digits questions have more, if these are also asked in two words.
+        Words with digits are left out if questions also have their parts, and so more terms.
 
         Parameters
         ----------
@@ -784,7 +784,7 @@ def _places(words: Sequence[int], counts: Mapping[int, int]) -> Iterator[int]:
 
 
 def _gathered(stems: Sequence[str], sizes: list[int]) -> Iterator[WordTerms]:
-    """Yield the terms of words, each of which has those of so many stems that are not empty."""
+    """Yield the terms of each word: those of its stems that are not empty."""
     start = 0
     for size in sizes:
         own = [stem for stem in stems[start : start + size] if stem]

@@ -461,7 +461,10 @@ def _pair_at(
     size: cython.Py_ssize_t,
     place: cython.Py_ssize_t,
 ) -> cython.int:
-    """Return of how many bytes a word and a number around a space are; 0, or -1 if not known."""
+    """Return how many bytes a word and a number around a space have together.
+
+    0 if they are not also one word; -1 if that is not known.
+    """
     before: cython.int = _BYTES[data[place - 1]]
     behind: cython.int = _BYTES[data[place + 1]]
     start: cython.Py_ssize_t = place
@@ -510,9 +513,9 @@ def _chain_at(
     size: cython.Py_ssize_t,
     place: cython.Py_ssize_t,
 ) -> cython.int:
-    """Return of how many bytes a chain is, of whose first link this is the place.
+    """Return how many bytes the chain has whose first link is at a place.
 
-    0 if it is no word, too: see ``analysis.links``; -1 if it is not known.
+    0 if the chain is not also one word, see ``analysis.links``; -1 if that is not known.
     """
     start: cython.Py_ssize_t = _part_before(data, place)
     stop: cython.Py_ssize_t = start
@@ -773,9 +776,9 @@ def _terms_of_each(scanned, analysis: _Analysis) -> list:
 @cython.final
 @cython.cclass
 class _Analysis:
-    """What becomes of words: ``terms``, and from the first on that is left to Python ``rest``.
+    """What becomes of words: ``terms`` has those of the words before any is left to Python.
 
-    That holds the terms of each word, ``None`` for one that is in ``left``.
+    From the first that is left, ``rest`` has the terms of each word; ``None`` if it is in ``left``.
     """
 
 
@@ -810,7 +813,7 @@ def _plain_kind(
     start: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
 ) -> cython.int:
-    """Return what a word is of that is one token as it is, as bits; 0 for another.
+    """Return as bits what a word consists of, if it is one token as it is; otherwise 0.
 
     Such a word is of letters and digits, or it is a number with one point.
     """

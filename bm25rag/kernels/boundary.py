@@ -120,7 +120,8 @@ class WordRules(NamedTuple):
 class Otherwise(NamedTuple):
     """How to find the terms of what is also one word in a question, as "e-mail" and "type 2" are.
 
-    They are remembered by its text where those of words are, and words have a stemmer.
+    The terms are remembered beside those of words, by the text as written. The rules of words must
+    have a stemmer then.
 
     Parameters
     ----------

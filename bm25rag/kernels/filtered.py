@@ -245,11 +245,11 @@ def _take_out(
 def _enter_window(
     plan: Plan, scratch: Scratch, at: cython.Py_ssize_t, room: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
-    """Begin a window at a document; return how many that may be returned are in it.
+    """Begin a window at a document; return how many documents in it may be returned.
 
-    It is number ``at`` of those that may be returned. ``spare_numbers`` takes them, as they are
-    numbered in the block. The window reaches to the end of the block, if there is ``room`` for so
-    many: term by term, memory is read faster the more of it follows each other.
+    The first is number ``at`` of all that may. ``spare_numbers`` takes their numbers within the
+    block. The window reaches to the end of the block if there is ``room`` for its documents: the
+    more of a term's postings follow each other, the faster they are read.
     """
     first: cython.Py_ssize_t = scratch.first
     end: cython.Py_ssize_t = first + scratch.in_block
@@ -280,10 +280,10 @@ def rank_filtered(
 ) -> cython.void:
     """Collect the best k above the floor, and some more; windows without a document are skipped.
 
-    If added ``by_bound``, ``terms`` are those of the query by bound descending, and walked until
-    those that are left can add so little that few documents must be looked up in them; what is
-    collected is then scored as defined. Else they are the query. What sums in another order are
-    off by is far less than ``slack``.
+    If sums are added ``by_bound``, ``terms`` has those of the query by bound, descending. They are
+    walked until the rest can add so little that few documents must be looked up in it, and what is
+    collected is then scored as defined; by the order of terms, sums are off by far less than
+    ``slack``. Otherwise ``terms`` is the query.
     """
     slack: cython.double = terms.rest[0] * _OFF if query.by_bound else 0.0
     walked: cython.Py_ssize_t = query.length

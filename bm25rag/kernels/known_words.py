@@ -24,7 +24,7 @@ class KnownWords:
 
     The words are in ``pool``, one after another, and ``ends`` are where each begins and the last
     one ends. ``slots``, at most half of which are in use, have a word's hash above and its number,
-    plus one, below. What changes it makes room first, and calls nothing then that lets another
+    plus one, below. A change makes room first; after that it calls nothing that lets another
     thread in.
     """
 

@@ -126,7 +126,7 @@ def _checked(blocks: _Blocks, start: cython.Py_ssize_t, stop: cython.Py_ssize_t)
 @cython.nogil
 @cython.exceptval(check=False)
 def _check_block(blocks: _Blocks, block: cython.Py_ssize_t) -> cython.bint:
-    """Do so for a block that has not been checked; it is not right if Python is to do that."""
+    """Do so for a block that has not been checked; false, too, if Python must check it."""
     start: cython.Py_ssize_t = block * blocks.size
     size: cython.Py_ssize_t = min(blocks.size, blocks.data.shape[0] - start)
     if block >= blocks.sums.shape[0] or size <= 0:
@@ -164,7 +164,7 @@ def _lies_right(strings: _Strings, number: cython.Py_ssize_t) -> cython.bint:
 
 @cython.cfunc
 def _fetch(strings: _Strings, numbers: list):
-    """Let strings come into the cache side by side, and not each when the one before is read."""
+    """Have strings fetched into the cache at once, not each when the one before has been read."""
     number: cython.Py_ssize_t
     for number in numbers:
         if cython.compiled and _lies_right(strings, number):
@@ -282,7 +282,7 @@ def unpack(pieces, numbers, starts, stops):
 @cython.nogil
 @cython.exceptval(check=False)
 def _first_of(keys: cython.const[cython.uint][::1], key: cython.uint) -> cython.Py_ssize_t:
-    """Return where the first key is that is not below a key, or would be.
+    """Return where the first key is that is not below ``key``, or where it would be.
 
     Checksums are spread evenly, so a guess by their size is few places off, and a search around
     it waits for memory a few times instead of once for each bit of the number of terms.

@@ -352,7 +352,7 @@ class StringArrays:
 
 
 class Pieces(NamedTuple):
-    """Byte strings that are frequent in some texts, and where they are found.
+    """Byte strings that are frequent in some texts, and a table to find them in.
 
     Parameters
     ----------

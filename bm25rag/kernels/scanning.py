@@ -375,7 +375,7 @@ def _with_room(size: cython.Py_ssize_t, spare) -> _Scan:
 
 
 def _is_dense(data):
-    """Whether bigrams are so many that sorting them is worth its price, by a glance."""
+    """Guess from a sample of the bytes whether bigrams are so many that to sort them pays."""
     begun = int(np.count_nonzero((data[::_STEP] >= 0xE3) & (data[::_STEP] < 0xEE)))
     return _LEAST <= len(data) < 1 << 32 and _SHARE * _STEP * begun > len(data)
 
@@ -503,7 +503,7 @@ def _decode(data: cython.const[cython.uchar][::1], place: cython.Py_ssize_t) -> 
 @cython.nogil
 @cython.exceptval(check=False)
 def _width(byte: cython.uchar) -> cython.Py_ssize_t:
-    """Return of how many bytes a code point is that begins with one."""
+    """Return how many bytes a code point has, by the first of them."""
     if byte < 0x80:
         return 1
     if byte < 0xE0:
@@ -754,7 +754,7 @@ def _keep_folded(it: _Scan, begin: cython.Py_ssize_t, end: cython.Py_ssize_t) ->
 @cython.nogil
 @cython.exceptval(check=False)
 def _keep_single(it: _Scan, one: cython.ulonglong, start: cython.Py_ssize_t) -> cython.void:
-    """Add a character that is a word, of whose entry the lower half is its folded bytes."""
+    """Add a character that is a word; the lower half of its entry is its folded bytes."""
     if one >> SIZE & 0xFF:
         _keep_word(it, one & _LOW_HALF, 0, start, one >> SIZE & 0xFF, it.edges[it.edge])
 

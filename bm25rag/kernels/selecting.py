@@ -140,7 +140,7 @@ def _least(scores: cython.double[::1], stop: cython.Py_ssize_t) -> cython.double
 @cython.nogil
 @cython.exceptval(check=False)
 def _scale(bins: cython.Py_ssize_t, least: cython.double, highest: cython.double) -> cython.double:
-    """Return what a difference of scores is times to be its bin; 0 if there is no such number."""
+    """Return the factor that makes a bin of a difference of scores; 0 if there is none."""
     scale: cython.double
     if not least < highest:
         return 0.0

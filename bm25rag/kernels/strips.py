@@ -535,9 +535,9 @@ def _look(
     unit: cython.double,
     slack: cython.double,
 ) -> cython.bint:
-    """Collect from the strips that can exceed ``bound`` units, and the floor.
+    """Collect from the strips that can exceed both ``bound`` units and the floor.
 
-    False: they are too many, or too many documents of theirs.
+    Return false if these strips are too many, or what is collected of them.
     """
     cells: cython.Py_ssize_t = segment.blocks * strips.in_block
     scale: cython.double = segment.highest * 65536.0 / unit

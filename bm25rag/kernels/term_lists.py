@@ -74,7 +74,7 @@ class TermLists(Sequence[list[str]]):
         return len(self.of_words) + several + sum(map(len, self.more.values()))
 
     def lazily(self) -> Iterator[Collection[str]]:
-        """Yield the terms of each text, of which a list is made when they are read."""
+        """Yield the terms of each text; the list is made when they are read."""
         return (_Terms(self, number) for number in range(len(self)))
 
     def __len__(self) -> int:

@@ -33,9 +33,9 @@ _GROWTH = 4
 
 
 class Wanted(NamedTuple):
-    """Which matches of a query are wanted: the best k, without the first of them, ``offset``.
+    """Which matches of a query are wanted: the best k behind the first ``offset``.
 
-    They pass the filter and have the least score, where these are not ``None``. With a ``shaping``,
+    They pass the filter and reach ``min_score``, where these are not ``None``. With a ``shaping``,
     which lowers scores or groups documents, ``k`` and ``offset`` are of groups.
     """
 
@@ -196,8 +196,8 @@ class Finder:
     ) -> tuple[list[int], list[float]]:
         """Return the rows and scores of the best matches.
 
-        ``snapshot`` has the same documents and ``ranked_by`` is the query by which they are ranked,
-        if not by this.
+        ``snapshot`` has the same documents; ``ranked_by`` is the query that ranks them, if that is
+        another one.
         """
         matches = self.matches(terms, snapshot, ranked_by)
         k, _, min_score, offset, shaping = self._wanted
