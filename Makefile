@@ -33,6 +33,8 @@ SOURCES = $(shell find bm25rag integrations \( -name '*.py' -o -name '*.txt' -o 
 PYTEST := -m pytest -q
 # On all cores; the adapters' tests are too short for that.
 PARALLEL := $(PYTEST) -n auto --dist=worksteal
+# A few cases of what many tell (tests/support/cases.py), and no test that is slow.
+FEWEST := -m "not slow and not further and not twin"
 # The modes beside the usual one try fewer examples of each property, and leave out the slow tests and
 # those of crashes, forged folders and benchmarks, for which the mode makes no difference; with NumPy
 # alone, also the tests that force a backend themselves (tests/conftest.py).
@@ -41,8 +43,10 @@ QUICK_PROFILE := -m "not slow" --hypothesis-profile=quick
 REPEATED ?= $(QUICK_PROFILE) $(ONCE:%='--ignore-glob=tests/%')
 # What needs no cluster: it runs with all tests.
 IN_ONE_PROCESS := test_client_pages.py test_steps.py
-# What no library takes part in.
-BELOW := analysis/test_scanner.py
+# What no library takes part in, or only as it does in other tests.
+BELOW := analysis/test_hostile_texts.py analysis/test_joined.py analysis/test_scanner.py concurrency/test_following.py \
+	concurrency/test_forks.py concurrency/test_isolation.py concurrency/test_uncommitted.py evaluation/test_bench.py \
+	evaluation/test_processes.py kernels/test_errors.py
 # What runs no kernel of its own, or names the backends itself: one run is enough.
 ABOVE := cli evaluation inspector operating project readers storage/test_remote.py analysis/test_scanner.py kernels/test_filtered.py
 # The tests that reach every line of the kernels; the rest is measured as it is compiled.
@@ -77,7 +81,7 @@ demo: .venv-demo/.installed  ## Index real text, search, change, save and reopen
 	HAYSTACK_TELEMETRY_ENABLED=False .venv-demo/$(BIN)/python examples/haystack_rag.py docs "$(QUESTION)" .venv-demo/index
 
 test: $(STAMP)  ## Run the tests (under three minutes).
-	$(PY) $(PARALLEL) -m "not slow and not twin" --hypothesis-profile=quick
+	$(PY) $(PARALLEL) $(FEWEST) --hypothesis-profile=quick
 
 # --- the whole check ----------------------------------------------------------------
 
@@ -112,7 +116,7 @@ test-plain: $(STAMP)  ## Run the tests with NumPy alone.
 	BM25RAG_KERNELS=numpy $(PY) $(PARALLEL) $(REPEATED) $(ABOVE:%=--ignore=tests/%)
 
 test-lowest: .venv-lowest/.installed  ## Run the tests with the lowest versions that are claimed.
-	.venv-lowest/$(BIN)/python $(PARALLEL) $(REPEATED) -m "not slow and not twin" $(BELOW:%=--ignore=tests/%)
+	.venv-lowest/$(BIN)/python $(PARALLEL) $(REPEATED) $(FEWEST) $(BELOW:%=--ignore=tests/%)
 
 wheel: $(STAMP)  ## Build sdist and wheel; try the wheel alone in a new environment; compile one for arm64.
 	$(PY) tools/check_wheel.py
@@ -124,17 +128,17 @@ dist: $(STAMP)  ## Build all four distributions for a package index, into dist/.
 	$(PY) tools/publishing.py dist
 
 # What uses one core is done two at a time; what it says is shown when it has ended.
-TWO_AT_ONCE = @$(MAKE) --no-print-directory -j2 $(if $(findstring output-sync,$(.FEATURES)),-O) AT_ONCE=1
+AT_A_TIME = @$(MAKE) --no-print-directory $(if $(findstring output-sync,$(.FEATURES)),-O) AT_ONCE=1
 ADAPTER_CHECKS := $(foreach check,types lowest together,$(ADAPTERS:%=$(check)-%))
 # Their environments are made beside the checks, too, but for one of two that have the checkout, which
 # setuptools may not write in for both at once; and after the wheels, for which modules are compiled there.
 BEFORE_ADAPTERS := $(WHEELS)/.built .venv-together/.installed
 adapters: $(BEFORE_ADAPTERS)  ## Check each adapter: its types, its wheel alone, its lowest versions, and all in one environment.
-	$(TWO_AT_ONCE) $(ADAPTER_CHECKS)
+	$(AT_A_TIME) -j2 $(ADAPTER_CHECKS)
 
-# The longest first: a cluster is mostly waited for.
+# The longest first: a cluster is mostly waited for, so that there is room for two beside it.
 rest: $(BEFORE_ADAPTERS)
-	$(TWO_AT_ONCE) distributed types wheel coverage $(ADAPTER_CHECKS)
+	$(AT_A_TIME) -j3 distributed types wheel coverage $(ADAPTER_CHECKS)
 
 # The wheel where nothing else is, at the newest versions: it is imported, and its types are checked. Not
 # from the root, where the core's sources would hide what is installed.
