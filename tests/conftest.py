@@ -60,9 +60,9 @@ def _backend_of(item: pytest.Item) -> object:
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Measure coverage where it is cheap: tracing takes three times as long as the test.
 
-    The lines that slow tests and the many examples of properties reach are reached by others, too;
-    but for those of the kernels, which are measured interpreted. pytest-cov's own ``no_cover``
-    stops one of the two measurements that it starts in a worker of pytest-xdist.
+    The lines that slow tests, further cases and the many examples of properties reach are reached
+    by others, too; but for those of the kernels, which are measured interpreted. pytest-cov's own
+    ``no_cover`` stops one of the two measurements that it starts in a worker of pytest-xdist.
     """
     if _is_traced(item):
         return (yield)
@@ -85,8 +85,10 @@ def _is_traced(item: pytest.Item) -> bool:
             item.path.parent.name in {"analysis", "concurrency", "index", "kernels", "storage"}
             or (item.path.parent.name == "search" and "hypothesis" not in marks)
         )
+    if not marks.isdisjoint({"slow", "further", "hypothesis"}):
+        return False
     # Beside the twin in NumPy, a test reaches the same lines of Python on each backend.
-    return marks.isdisjoint({"slow", "hypothesis"}) and _backend_of(item) != "compiled"
+    return _backend_of(item) != "compiled"
 
 
 # Module-scoped, since Hypothesis rejects function-scoped fixtures that many examples share.

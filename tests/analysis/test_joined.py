@@ -210,6 +210,7 @@ def test_an_index_of_code_is_opened_as_it_was(tmp_path: Path) -> None:
         assert index.search("index")[0].spans
 
 
+@pytest.mark.slow
 def test_questions_know_every_sign_beside_joined_words_alike_in_both_backends() -> None:
     """A sign ends a word, a letter or number is of it, and some are dropped or folded."""
     signs = map(chr, [*range(0x80, 0x250), *range(0x370, 0x400), *range(0x1E00, 0x2C00)])

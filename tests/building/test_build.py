@@ -24,6 +24,7 @@ from bm25rag.errors import (
     NotAnIndexError,
 )
 from support.building import contents, documents, segment_in_memory, segment_of
+from support.cases import first
 from support.killing import Killed, killed_at
 
 pytestmark = pytest.mark.usefixtures("small_parts")
@@ -64,8 +65,10 @@ def test_documents_are_read_one_part_ahead_at_most(tmp_path: Path, shards: int |
     assert most <= 10
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
-    "metadata", [{"t": "x" * 50}, {"a": {"b": [["x" * 20] * 2]}}, {"v": np.zeros(9)}, None]
+    "metadata",
+    first(2, [{"t": "x" * 50}, {"a": {"b": [["x" * 20] * 2]}}, {"v": np.zeros(9)}, None]),
 )
 def test_documents_with_much_beside_their_text_are_read_few_at_a_time(
     tmp_path: Path, metadata: Any
@@ -92,6 +95,7 @@ def test_metadata_that_hold_themselves_are_refused(tmp_path: Path) -> None:
             BM25Index.build(given, tmp_path / "it")
 
 
+@pytest.mark.further
 def test_long_values_of_a_field_are_merged_few_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,7 +121,7 @@ def test_long_values_of_a_field_are_merged_few_at_a_time(
     assert segment_of(tmp_path / "it") == segment_in_memory(tmp_path / "memory", given, {}, {})
 
 
-@pytest.mark.parametrize("on_duplicate", ["skip", "replace"])
+@pytest.mark.parametrize("on_duplicate", first(1, ["skip", "replace"]))
 @both
 def test_ids_that_occur_again_are_treated_as_in_memory(
     tmp_path: Path, shards: int | None, on_duplicate: Any
@@ -198,12 +202,15 @@ def test_wrong_arguments_are_refused_before_anything_is_written(
 
 @pytest.mark.parametrize(
     ("wrong", "error", "message"),
-    [
-        ("text", TypeError, r"documents\[40\] must be a bm25rag.Document, got 'text'"),
-        (Document("x", None), ValueError, r"documents\[40\] \('x'\) has no text"),
-        (Document("d3", "again"), DuplicateIdError, "the id 'd3' is in the index already"),
-        (Document("x", "t", {"a": object()}), MetadataError, r"documents\[40\]: metadata of"),
-    ],
+    first(
+        2,
+        [
+            ("text", TypeError, r"documents\[40\] must be a bm25rag.Document, got 'text'"),
+            (Document("x", None), ValueError, r"documents\[40\] \('x'\) has no text"),
+            (Document("d3", "again"), DuplicateIdError, "the id 'd3' is in the index already"),
+            (Document("x", "t", {"a": object()}), MetadataError, r"documents\[40\]: metadata of"),
+        ],
+    ),
 )
 @both
 def test_a_wrong_document_is_named_by_its_row(
@@ -316,7 +323,7 @@ def test_a_build_whose_process_is_killed_goes_on_to_the_same_bits(
     assert kills
 
 
-@pytest.mark.parametrize("merged", range(0, 6, 2))
+@pytest.mark.parametrize("merged", first(1, range(0, 6, 2)))
 def test_a_merge_that_was_interrupted_begins_anew(
     tmp_path: Path, merged: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -360,7 +367,7 @@ def _long_documents() -> Iterator[Document]:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no limits of files on Windows")
-@pytest.mark.parametrize("most", [100, 9_000, 45_000])
+@pytest.mark.parametrize("most", first(1, [100, 9_000, 45_000]))
 def test_a_full_disk_is_an_error_after_which_the_build_goes_on(
     tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -379,7 +386,7 @@ def test_a_full_disk_is_an_error_after_which_the_build_goes_on(
     assert segment_of(folder) == expected
 
 
-@pytest.mark.parametrize("share", [0, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95])
+@pytest.mark.parametrize("share", first(3, [0, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95]))
 def test_a_part_that_was_damaged_meanwhile_is_refused(tmp_path: Path, share: float) -> None:
     def failing() -> Iterator[Document]:
         yield from documents(35)

@@ -247,6 +247,7 @@ def ask_by_http(url: str, name: str, *, leave: bool = False, **arguments: Any) -
         return b"" if leave else b"".join(iter(lambda: connection.recv(1 << 16), b""))
 
 
+@pytest.mark.slow
 def test_by_http_nobody_waits_for_calls_of_clients_that_have_gone(
     saved: Path, address: tuple[subprocess.Popen[bytes], str]
 ) -> None:

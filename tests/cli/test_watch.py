@@ -112,6 +112,7 @@ def test_an_index_follows_its_folder(watch: Start) -> None:
     holds("a.md#1", "sub/b.md#1", "sub/c.md#1", *many)
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_read_is_named_once_and_its_documents_stay(
     watch: Start,
 ) -> None:
@@ -150,6 +151,7 @@ def test_ctrl_c_ends_it_quietly(watch: Start) -> None:
 # --- what must not harm the index ----------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_folder_that_goes_leaves_the_index_as_it_was(
     watch: Start,
 ) -> None:
@@ -256,6 +258,7 @@ def test_options_that_exclude_one_another_are_refused() -> None:
     fails(3, "gone: No such file", "sync", "gone", "saved", "--watch")
 
 
+@pytest.mark.slow
 def test_a_gitignore_file_that_changes_is_followed(watch: Start) -> None:
     process = watch()
     read_until(process, b"Synced")

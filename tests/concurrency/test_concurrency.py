@@ -44,6 +44,7 @@ def expected_scores(sizes: range) -> dict[int, str]:
     return result
 
 
+@pytest.mark.untraced
 def test_readers_see_whole_states_while_one_thread_writes() -> None:
     """All documents are alike, so the scores of an answer tell which state it came from."""
     index = BM25Index.from_texts([["red"]] * 10)

@@ -17,6 +17,7 @@ import bm25rag
 from bm25rag import BM25Index
 from bm25rag.forks import LAZY_MODULES
 from bm25rag.kernels import backend
+from support.cases import first
 
 PACKAGE = Path(bm25rag.__file__).parent
 LIMIT = 60  # seconds after which a process counts as stuck
@@ -62,14 +63,17 @@ with TemporaryDirectory() as folder:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
 @pytest.mark.parametrize(
     ("slow", "early", "work"),
-    [
-        ("bm25rag.index", "", INDEX),
-        ("bm25rag.kernels.compiled", "import bm25rag", f"{INDEX}index.search('tea')"),
-        ("bm25rag.filters.parse", "import bm25rag", f"{INDEX}index.search('tea', filter={{}})"),
-        ("bm25rag.additions", "import bm25rag", INDEX),
-        ("bm25rag.search.correction", "import bm25rag", "from bm25rag import Correction"),
-        ("filelock", "import bm25rag", f"{INDEX}{SAVE}"),
-    ],
+    first(
+        2,
+        [
+            ("bm25rag.index", "", INDEX),
+            ("bm25rag.kernels.compiled", "import bm25rag", f"{INDEX}index.search('tea')"),
+            ("bm25rag.additions", "import bm25rag", INDEX),
+            ("bm25rag.filters.parse", "import bm25rag", f"{INDEX}index.search('tea', filter={{}})"),
+            ("bm25rag.search.correction", "import bm25rag", "from bm25rag import Correction"),
+            ("filelock", "import bm25rag", f"{INDEX}{SAVE}"),
+        ],
+    ),
 )
 def test_a_child_forked_while_a_thread_imports_is_not_stuck(
     slow: str, early: str, work: str
@@ -106,6 +110,7 @@ thread.join()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
 def test_a_fork_disturbs_no_thread_that_searches_with_others_for_the_first_time() -> None:
     for _ in range(4):
@@ -175,9 +180,7 @@ print("works")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a process cannot be interrupted alone on Windows")
-@pytest.mark.parametrize(
-    "milliseconds", [0, 20, *(pytest.param(n, marks=pytest.mark.slow) for n in (10, 40)), 150]
-)
+@pytest.mark.parametrize("milliseconds", first(2, [0, 20, 10, 40, 150]))
 @pytest.mark.parametrize(
     "work", [f"{INDEX}index.search('tea')", f"{INDEX}index.search_batch(['tea'] * 500, threads=2)"]
 )

@@ -110,6 +110,7 @@ def test_statistics_are_the_bytes_of_a_build_in_one_process(tmp_path: Path) -> N
     assert contents(tmp_path / "it") == contents(tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_a_build_that_was_killed_ends_with_the_same_bytes(tmp_path: Path) -> None:
     paths = write_corpus(tmp_path / "in", (6, 5, 7))
     run(plan_of(paths, tmp_path / "whole", 3))

@@ -29,6 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return made
 
 
+@pytest.mark.slow
 def test_a_collection_is_measured_and_has_its_columns_beside_the_published_ones(
     folder: Path, tmp_path: Path
 ) -> None:

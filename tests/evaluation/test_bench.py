@@ -20,6 +20,7 @@ from bm25rag.evaluation.bench import benchmark
 from bm25rag.evaluation.systems import SYSTEMS, CannotRunError, Made, make_system
 from bm25rag.evaluation.systems.base import Found, SavedSystem, System
 from bm25rag.evaluation.worker import Measurement
+from support.cases import first
 from support.commands import fails, ok
 from support.environment import collection as folder_of
 from support.evaluation import QUERIES, TEXTS, write_tiny_collection
@@ -105,7 +106,7 @@ def measure(collection: str, *systems: str, **settings: Any) -> dict[str, Any]:
     return benchmark(collection, "measured", systems, **settings)
 
 
-@pytest.mark.parametrize("name", ["bm25rag lucene", "bm25rag on disk"])
+@pytest.mark.parametrize("name", first(1, ["bm25rag lucene", "bm25rag on disk"]))
 def test_a_system_is_measured_from_end_to_end(
     collection: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,6 +264,7 @@ def test_systems_save_one_after_the_other_and_each_has_its_own_size(collection: 
     assert last["cold_start"] > 0
 
 
+@pytest.mark.slow
 def test_an_interrupted_benchmark_goes_on_where_it_was(collection: str) -> None:
     first = measure(collection, "factories:alphabet")
     kept = {one.name: one.read_bytes() for one in Path("measured").glob("*.row.json")}

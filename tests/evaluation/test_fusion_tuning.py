@@ -79,6 +79,7 @@ def noisy_runs(seed: int) -> list[dict[str, dict[str, float]]]:
     ]
 
 
+@pytest.mark.slow
 def test_equal_weights_stay_unless_others_are_better_by_two_standard_errors() -> None:
     kept = 0
     for seed in range(20):

@@ -277,6 +277,7 @@ def test_without_an_address_there_is_no_server(monkeypatch: pytest.MonkeyPatch) 
         make_system("Elasticsearch")
 
 
+@pytest.mark.slow
 def test_the_memory_of_a_server_is_not_guessed_from_that_of_its_client(
     server: StandIn, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:

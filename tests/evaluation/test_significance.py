@@ -35,6 +35,7 @@ def test_of_few_queries_the_p_value_is_exact(seed: int) -> None:
     assert found.p_value == pytest.approx(exact_p(differences))
 
 
+@pytest.mark.slow
 def test_where_nothing_differs_few_tests_are_significant() -> None:
     chance = random.Random(1)
     significant = 0

@@ -115,6 +115,7 @@ def test_a_segment_is_written_anew_when_most_of_it_is_deleted_or_changed(
     assert [group.due for group in plan([view], held={view.segment})] == [False]
 
 
+@pytest.mark.further
 def test_single_documents_make_few_segments_and_each_write_merges_few_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -65,6 +65,7 @@ def test_a_word_of_a_million_letters() -> None:
     assert [hit.id for hit in index.search(word)] == ["0"]
 
 
+@pytest.mark.untraced
 @not_interpreted
 def test_a_query_of_a_million_terms() -> None:
     index = BM25Index.from_texts(["red apple", "green tea", "red boat"])

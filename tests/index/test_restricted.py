@@ -206,6 +206,7 @@ def _is_public(name: str, value: object) -> bool:
     return dunder or not name.startswith("_")
 
 
+@pytest.mark.untraced
 @pytest.mark.filterwarnings("ignore::bm25rag.errors.FilterWarning")
 @pytest.mark.parametrize("ask", FILTERED.values(), ids=FILTERED)
 def test_no_filter_finds_more_than_there_is(whole: BM25Index, ask: Callable[..., Any]) -> None:
@@ -401,7 +402,7 @@ def test_after_any_history_a_part_is_an_index_of_its_own(
     label=st.integers(0, 2),
     k=st.integers(0, 9),
 )
-@settings(max_examples=10)
+@settings(max_examples=settings().max_examples // 2)
 def test_a_part_of_shards_is_an_index_of_its_own(
     shards: int,
     texts: list[list[str]],

@@ -15,6 +15,7 @@ from bm25rag import BM25Index
 from bm25rag.errors import UntrustedIndexError
 from bm25rag.inspector.guard import is_ours
 from bm25rag.inspector.opened import OpenedIndex
+from support.cases import first
 from support.environment import ROOT
 from support.inspected import (
     HOSTILE,
@@ -37,7 +38,7 @@ def hostile(tmp_path: Path, start: Start) -> Inspected:
     return start(tmp_path / "hostile", qrels=tmp_path / "judged.tsv")
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", first(3, VIEWS))
 def test_nothing_of_a_document_becomes_an_element_or_an_attribute(
     view: str, hostile: Inspected
 ) -> None:

@@ -165,6 +165,7 @@ def _fold_table() -> Any:
 
 
 @pytest.mark.skipif(INTERPRETED, reason="takes minutes; the kernels alone are tested above")
+@pytest.mark.further
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
 def test_an_index_is_as_it_was_after_an_error_at_any_allocation(
     backend: str, error: type[BaseException]

@@ -259,6 +259,7 @@ def test_inside_lists_and_dicts_they_equal_nothing_either(value: float) -> None:
 # --- what is refused ---------------------------------------------------------------------------
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("wanted", [7, 20_000])
 def test_an_error_names_the_row_the_id_and_the_key(wanted: int) -> None:
     rows = [{"n": [1, {"x": {1}}]} if row == wanted else {"n": 1} for row in range(wanted + 2)]

@@ -20,6 +20,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from bm25rag import BM25Index
 from bm25rag.errors import CorruptIndexError, LockedError, NotAnIndexError
+from support.cases import first
 from support.commands import fails, ok
 from support.folders import no_leftovers
 from support.killing import killed_at
@@ -29,7 +30,7 @@ KINDS: dict[str, dict[str, Any]] = {"plain": {}, "sharded": {"shards": 3}}
 URL = "memory://backups/it"
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=first(1, KINDS))
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     BM25Index.build(TEXTS, tmp_path / "it", **KINDS[request.param])
     change(tmp_path / "it", 0)
@@ -126,14 +127,14 @@ def test_what_is_damaged_is_restored_and_readers_go_there(folder: Path, tmp_path
 def test_an_index_of_another_kind_is_replaced(tmp_path: Path) -> None:
     for kind, chosen in KINDS.items():
         BM25Index.build(TEXTS, tmp_path / kind, **chosen)
-    for first, second in [("plain", "sharded"), ("sharded", "plain")]:
-        target = tmp_path / f"{first}-{second}"
-        (tmp_path / first).rename(tmp_path / "moved")
-        shutil.copytree(tmp_path / "moved", tmp_path / first)
-        BM25Index.backup(tmp_path / first, target)
+    for one, other in [("plain", "sharded"), ("sharded", "plain")]:
+        target = tmp_path / f"{one}-{other}"
+        (tmp_path / one).rename(tmp_path / "moved")
+        shutil.copytree(tmp_path / "moved", tmp_path / one)
+        BM25Index.backup(tmp_path / one, target)
         (target / "mine.txt").write_text("stays")
-        BM25Index.backup(tmp_path / second, target, overwrite=True)
-        assert state(target) == state(tmp_path / second)
+        BM25Index.backup(tmp_path / other, target, overwrite=True)
+        assert state(target) == state(tmp_path / other)
         assert (target / "mine.txt").exists()
         shutil.rmtree(tmp_path / "moved")
 
@@ -223,6 +224,7 @@ def a_users_folder() -> Iterator[Path]:
                 os.seteuid(0)
 
 
+@pytest.mark.untraced
 def test_wherever_a_copy_ends_there_is_the_old_index_or_the_new_one(
     folder: Path, tmp_path: Path
 ) -> None:
@@ -254,6 +256,7 @@ def test_wherever_a_copy_ends_there_is_the_old_index_or_the_new_one(
             assert state(target) == new
 
 
+@pytest.mark.untraced
 def test_a_copy_over_another_index_leaves_one_of_both_wherever_it_ends(
     folder: Path, tmp_path: Path
 ) -> None:

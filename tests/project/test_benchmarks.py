@@ -318,6 +318,7 @@ def test_searches_by_sparse_vectors_are_timed_beside_others() -> None:
     assert all(float(row[-1].removesuffix(" ms")) > 0 for row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("correlated", [True, False])
 def test_many_vectors_are_walked_and_searched_by_strips(correlated: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -210,7 +210,7 @@ def test_so_it_is_with_small_constants(
 
 
 @given(shards=st.integers(1, 16), chosen=parameters(), **histories)
-@settings(max_examples=10)
+@settings(max_examples=settings().max_examples // 2)
 def test_shards_answer_as_one_index(
     shards: int,
     chosen: dict[str, Any],
@@ -472,6 +472,7 @@ def test_bad_parts_are_refused(make: Any, error: type[Exception], message: str) 
         make()
 
 
+@pytest.mark.slow
 def test_long_parts_are_looked_for_at_once() -> None:
     many = 1000 if INTERPRETED else 20_000
     texts = ["net x " * many + "y", ".NET x " * many + "y", "x y"]

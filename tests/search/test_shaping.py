@@ -81,7 +81,7 @@ def test_any_history_gives_the_references_results(
     floor=st.sampled_from([None, 0.0, 0.2]),
     label=st.integers(0, 2),
 )
-@settings(max_examples=10)
+@settings(max_examples=settings().max_examples // 2)
 def test_shards_answer_as_one_index(
     shards: int,
     texts: list[list[str]],

@@ -146,6 +146,7 @@ def test_an_index_without_documents_passes_nothing_on(backend: str) -> None:
     assert BM25Index().search_batch([KNOWN, UNKNOWN]).ids() == [[], []]
 
 
+@pytest.mark.further
 @pytest.mark.skipif(INTERPRETED, reason="no kernel takes part in what is remembered")
 def test_unknown_terms_from_clients_do_not_fill_the_memory(
     index: BM25Index, monkeypatch: pytest.MonkeyPatch
@@ -166,6 +167,7 @@ def test_unknown_terms_from_clients_do_not_fill_the_memory(
     assert index.search_batch([["red", "sea"], ["gone"]]).scores.tolist() == before
 
 
+@pytest.mark.further
 def test_unknown_terms_are_remembered_and_forgotten_beside_searches(
     index: BM25Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,6 +195,7 @@ def test_a_repeated_term_has_one_number_however_long_it_is() -> None:
     assert index._snapshot.term_numbers([long, long])[1] == [0, 0]
 
 
+@pytest.mark.further
 def test_a_cache_that_grows_keeps_its_terms(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the same numbers and the same data; what is unknown is looked up again."""
     monkeypatch.setattr("bm25rag.search.snapshot._FEWEST_TERMS", 1 << 9)

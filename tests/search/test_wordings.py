@@ -93,6 +93,7 @@ def test_words_of_all_wordings_are_shown_corrected_and_expanded() -> None:
     assert required.as_text() == "cat kitens noon"
 
 
+@pytest.mark.untraced
 def test_ten_thousand_wordings_are_one_search() -> None:
     index = BM25Index.from_texts(["one word"] * 9 + ["another"])
     many = [f"word number {number}" for number in range(10_000)]

@@ -196,7 +196,7 @@ UPDATES = given(
 
 
 @UPDATES
-@settings(max_examples=10)
+@settings(max_examples=settings().max_examples // 2)
 def test_after_updates_everything_is_the_references(**drawn: Any) -> None:
     check_updates(**drawn)
 

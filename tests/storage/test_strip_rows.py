@@ -106,6 +106,7 @@ def test_a_file_has_the_rows_and_searches_use_them(
     assert not levels.flags.writeable  # mapped
 
 
+@pytest.mark.further
 def test_all_ways_to_one_segment_store_the_same_rows(
     saved: Path, right: list[list[tuple[str, str]]], tmp_path: Path
 ) -> None:

@@ -32,6 +32,7 @@ def test_a_pattern_of_the_files_own_is_refused(tmp_path: Path, mode: Any) -> Non
     BM25Index.open(folder, mode).close()  # and nobody holds the lock
 
 
+@pytest.mark.slow
 def test_such_a_pattern_would_keep_a_search_busy_without_end(tmp_path: Path) -> None:
     folder = saved(tmp_path / "index", token_pattern=ENDLESS)
     code = (
