@@ -10,13 +10,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
 from bm25rag import BM25Index
-from bm25rag.cli import sources
+from bm25rag.cli import sources, watching
 from support.commands import fails, ok, write
 from support.waiting import wait_until
 
@@ -146,6 +147,26 @@ def test_ctrl_c_ends_it_quietly(watch: Start) -> None:
     read_until(process, b"Synced")
     process.send_signal(signal.SIGINT)
     assert ended(process) == (130, "")
+
+
+def test_ctrl_c_that_python_drops_ends_it_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one is that comes while an object is cleaned up."""
+
+    class Cleaned:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    told: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    handler = signal.getsignal(signal.SIGINT)
+    steps = watching.watch_folder(Path("docs"), Path("saved"), poll=False)
+    assert next(steps) is False
+    Cleaned()
+    with pytest.raises(KeyboardInterrupt):
+        list(islice(steps, 50))
+    assert not told
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert sys.unraisablehook == told.append
 
 
 # --- what must not harm the index ----------------------------------------------------
