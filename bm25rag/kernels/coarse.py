@@ -7,6 +7,10 @@ A part is at least as much as its units, which are rounded down, and exceeds the
 1 + 2^-15 of its bound in units: by the unit lost and by what level and multiplier lose. So a sum
 exceeds its units by less than one for each term and 1 more. The rest of the slack, a unit, is far
 more than any rounding of float64.
+
+What the k-th best of all documents reaches is guessed by the best of those that were walked. If k
+documents reach that in the end, it was no more than what the k-th best does; else the query is
+walked again.
 """
 
 from __future__ import annotations
@@ -16,10 +20,10 @@ import cython
 from bm25rag.kernels.scratch import TABLES
 
 if not cython.compiled:
-    from math import nextafter
+    from math import nextafter, sqrt
 
-    from bm25rag.kernels.collecting import collect, enter_block, find, has_room, look_up, sift
-    from bm25rag.kernels.scratch import Plan, Query, Scratch, Segment, least_sum, part
+    from bm25rag.kernels.collecting import collect, enter_block, has_room, look_up, sift, start
+    from bm25rag.kernels.scratch import Plan, Query, Scratch, Segment, least_sum
     from bm25rag.kernels.selecting import drain, kth_lower_bound, mask
 
 Codes = cython.fused_type(cython.ushort, cython.uint)
@@ -41,6 +45,12 @@ _TABLED = cython.declare(cython.Py_ssize_t, 4)
 _TABLES = cython.declare(cython.Py_ssize_t, TABLES)
 # Documents of a block for each posting walked from which on only those with postings are drained.
 _SCARCE = cython.declare(cython.Py_ssize_t, 16)
+# Of the best k, as many are expected among the documents that were walked as their share of all,
+# and so many deviations and documents more at most.
+_DEVIATIONS = cython.declare(cython.double, 4.0)
+_BESIDE = cython.declare(cython.double, 8.0)
+# After a guess that was too high, so many queries go without: documents may come in an order.
+_WARY = cython.declare(cython.Py_ssize_t, 64)
 _MOST_UNITS = cython.declare(cython.double, 32767.0)
 _INFINITY = cython.declare(cython.double, float("inf"))
 
@@ -281,20 +291,71 @@ def _least(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
+def _expected(
+    segment: Segment, plan: Plan, scratch: Scratch, earlier: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """Return how many of the best k are in a block up to ``end`` and earlier ones, most likely.
+
+    There are hardly ever more, if documents come in no order.
+    """
+    share: cython.double = earlier + scratch.end
+    share *= plan.k
+    share /= segment.size
+    return cython.cast(cython.Py_ssize_t, min(plan.k, share + _DEVIATIONS * sqrt(share) + _BESIDE))
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
 def rank_coarsely(
     segment: Segment, plan: Plan, query: Query, ordered: Query, scratch: Scratch
 ) -> cython.bint:
-    """Collect the best k above the floor, and some more; return whether coarse sums tell which.
+    """Collect the best k above the floor, and some more; return whether coarse sums tell which."""
+    unit: cython.double = ordered.rest[0] / _UNITS
+    slack: cython.double = (query.length + 2) * unit
+    floor: cython.double = scratch.floor
+    guesses: cython.bint = scratch.wary == 0
+    if query.shift * _ABSORBED > unit:
+        return False
+    _fill_tables(segment, ordered, scratch, segment.highest * 65536.0 / unit)
+    scratch.wary -= not guesses
+    if not _collect(segment, plan, ordered, scratch, unit, slack, guesses):
+        return False
+    if scratch.floor > floor and scratch.tallied < plan.k:  # the guess was too high
+        scratch.wary = _WARY
+        start(scratch, floor)
+        if not _collect(segment, plan, ordered, scratch, unit, slack, False):
+            return False
+    sift(scratch, scratch.floor - slack)
+    score_collected(segment, query, scratch)
+    sift(scratch, nextafter(scratch.floor, _INFINITY))
+    return True
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _collect(
+    segment: Segment,
+    plan: Plan,
+    ordered: Query,
+    scratch: Scratch,
+    unit: cython.double,
+    slack: cython.double,
+    guesses: cython.bint,
+) -> cython.bint:
+    """Collect by coarse sums; return whether they tell which documents may be the best.
 
     Terms are walked by bound descending, until those that are left can add so little that few
     documents must be looked up in them: as the floor rises, ever fewer terms. Before each block,
     all units are 0.
     """
-    unit: cython.double = ordered.rest[0] / _UNITS
     scale: cython.double = segment.highest * 65536.0 / unit
-    slack: cython.double = (query.length + 2) * unit
-    walked: cython.Py_ssize_t = query.length
+    walked: cython.Py_ssize_t = ordered.length
+    earlier: cython.Py_ssize_t = 0
+    wanted: cython.Py_ssize_t = plan.k
     waiting: cython.Py_ssize_t
+    turn: cython.Py_ssize_t
     block: cython.Py_ssize_t
     least: cython.double
     in_units: cython.double
@@ -303,13 +364,12 @@ def rank_coarsely(
     masked: cython.bint
     scarce: cython.bint
     postings: cython.Py_ssize_t
-    if query.shift * _ABSORBED > unit:
-        return False
-    _fill_tables(segment, ordered, scratch, scale)
-    # The last block may be a small one; what the best of it exceed is known in the others.
-    for block in range(segment.blocks - 1, -1, -1):
+    # The last block may be a small one; what the best of it exceed is known in the others. These
+    # come in order, so that the processor, which reads on, fetches what comes next.
+    for turn in range(segment.blocks):
+        block = turn - 1 if turn > 0 else segment.blocks - 1
         enter_block(segment, ordered, scratch, block)
-        least = least_sum(scratch.floor, query.shift)
+        least = least_sum(scratch.floor, ordered.shift)
         while walked > 0 and ordered.rest[walked - 1] <= least * _LEFT:
             walked -= 1
         without = -1.0  # nothing is known of the best yet
@@ -334,7 +394,7 @@ def rank_coarsely(
             masked = plan.allowed.shape[0] > 0 and not (scarce or (plan.most and scratch.cut > 0))
             if masked:
                 mask(scratch.units, scratch.base, scratch.end, plan.allowed, scratch.first)
-            least = _least(plan, query, scratch, unit, slack)
+            least = _least(plan, ordered, scratch, unit, slack)
             in_units = (least - ordered.rest[walked]) / unit
             if in_units < 0.0:  # a document may be among the best that has no units
                 return _give_up(scratch)
@@ -348,14 +408,14 @@ def rank_coarsely(
             if plan.allowed.shape[0] and not masked:
                 waiting = keep_allowed(plan, scratch, waiting)
             waiting = look_up(segment, ordered, scratch, walked, least, waiting)
-            collect(scratch, waiting, plan.k, query.shift, slack)
+            if guesses:
+                wanted = _expected(segment, plan, scratch, earlier)
+            collect(scratch, waiting, wanted, ordered.shift, slack)
             if not has_room(scratch, slack):
                 return _give_up(scratch)
             scratch.base = scratch.end
         walked -= rarely
-    sift(scratch, scratch.floor - slack)
-    score_collected(segment, query, scratch)
-    sift(scratch, nextafter(scratch.floor, _INFINITY))
+        earlier += scratch.in_block
     return True
 
 
@@ -400,15 +460,11 @@ def score_collected(segment: Segment, query: Query, scratch: Scratch) -> cython.
     """
     begin: cython.Py_ssize_t = 0
     some: cython.Py_ssize_t
-    block: cython.Py_ssize_t
     i: cython.Py_ssize_t
     while begin < scratch.collected:
-        block = scratch.numbers[begin] // segment.block_size
-        some = _gather(scratch, begin, block, segment.block_size)
-        if segment.is_narrow:
-            _score_some(segment, segment.narrow, query, scratch, block, some)
-        else:
-            _score_some(segment, segment.wide, query, scratch, block, some)
+        enter_block(segment, query, scratch, scratch.numbers[begin] // segment.block_size)
+        some = _gather(segment, scratch, begin)
+        look_up(segment, query, scratch, 0, -_INFINITY, some)
         for i in range(some):
             scratch.scores[begin + i] = scratch.waiting_sums[i] + query.shift
         begin += some
@@ -417,54 +473,15 @@ def score_collected(segment: Segment, query: Query, scratch: Scratch) -> cython.
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _gather(
-    scratch: Scratch,
-    begin: cython.Py_ssize_t,
-    block: cython.Py_ssize_t,
-    block_size: cython.Py_ssize_t,
-) -> cython.Py_ssize_t:
-    """Let collected documents of one block wait, from ``begin`` on; return how many wait."""
+def _gather(segment: Segment, scratch: Scratch, begin: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Let collected documents of a block wait, from ``begin`` on; return how many wait."""
     some: cython.Py_ssize_t = 0
-    i: cython.Py_ssize_t
     while (
-        some + 8 < scratch.width
+        some < scratch.width
         and begin + some < scratch.collected
-        and scratch.numbers[begin + some] // block_size == block
+        and scratch.numbers[begin + some] // segment.block_size == scratch.block
     ):
-        scratch.waiting[some] = scratch.numbers[begin + some] - block * block_size
+        scratch.waiting[some] = scratch.numbers[begin + some] - scratch.first
         scratch.waiting_sums[some] = 0.0
         some += 1
-    for i in range(some, some + 7):
-        scratch.waiting[i] = 0
     return some
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _score_some(
-    segment: Segment,
-    codes: cython.const[Codes][::1],
-    query: Query,
-    scratch: Scratch,
-    block: cython.Py_ssize_t,
-    some: cython.Py_ssize_t,
-) -> cython.void:
-    """Add up the parts of the documents that wait, in the order of the query."""
-    postings: cython.longlong[::1] = scratch.spare_numbers
-    start: cython.Py_ssize_t
-    stop: cython.Py_ssize_t
-    term: cython.Py_ssize_t
-    added: cython.double
-    matches: cython.bint
-    i: cython.Py_ssize_t
-    for term in range(query.length):
-        start = query.starts[term, block]
-        stop = query.starts[term, block + 1]
-        if start == stop:
-            continue
-        find(segment.documents, start, stop, scratch.waiting, some, postings)
-        for i in range(some):
-            added = part(segment.weights[codes[postings[i]]], query.idf[term], query.counts[term])
-            matches = segment.documents[postings[i]] == scratch.waiting[i]
-            scratch.waiting_sums[i] += added if matches else 0.0

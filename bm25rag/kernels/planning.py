@@ -58,6 +58,7 @@ def resolve(
     for i in range(query.length):
         term = scratch.distinct[i]
         query.idf[i] = known.idf[term]
+        query.rest[i] = 0.0
         query.rows[i] = known.rows[term] if known.rows.shape[0] else _NONE
         query.shift += part(known.absent, known.idf[term], query.counts[i])
         for block in range(segment.blocks + 1):

@@ -103,6 +103,7 @@ cdef class Scratch:
     cdef double[::1] strip_spare
     cdef long long[::1] multipliers
     cdef long long[::1] shifts
+    cdef Py_ssize_t wary
     cdef Py_ssize_t rests
     cdef Py_ssize_t failures
 

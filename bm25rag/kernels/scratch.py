@@ -112,6 +112,8 @@ class Scratch:
     times ``scale``: at least k of them, ``tallied``, are in bin ``cut`` or above, if k are
     collected.
 
+    For ``wary`` queries, the floor is not guessed.
+
     ``bounds`` are what a query's terms can add in each strip, ``multipliers`` and ``shifts`` what
     makes units of their levels. After some ``failures`` of that, one after another, ``rests`` is
     for how many queries it is not tried.
@@ -264,6 +266,7 @@ def _allot(
     scratch.next = None
     scratch.width = width
     scratch.room = room
+    scratch.wary = 0
     scratch.longest = longest
     # What is collected is cut down when there is no room for a window more.
     strips: cython.Py_ssize_t = 0 if segment.strips is None else segment.strips.in_block

@@ -287,6 +287,32 @@ def test_terms_looked_up_as_the_floor_rises_change_no_bit(
         assert drained
 
 
+def test_a_guess_that_is_too_high_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of the best, but fewer than are wanted, are in the block that is walked first."""
+    monkeypatch.setattr("bm25rag.segments.doc_blocks.DOC_BLOCK", 64)
+    monkeypatch.setattr("bm25rag.search.ranking.WINDOW", 32)
+    started: list[int] = []
+    if INTERPRETED:  # compiled, nobody sees it
+        from bm25rag.kernels import coarse
+
+        start = coarse.start
+        monkeypatch.setattr(coarse, "start", lambda *given: started.append(1) or start(*given))
+    texts = [["a", "b", "c"][: 1 + number % 3] + ["d"] * (number % 9) for number in range(64 * 20)]
+    for last in (0, 40, 64):
+        some = texts + [["a", "b", "c"]] * last
+        index = BM25Index.from_texts(some, metadata=[{"n": n % 7} for n in range(len(some))])
+        for k, floor, accepted in product(
+            (20, 45, 300), (None, 0.5, 3.0), (None, {"n": {"$lt": 4}}, {"n": {"$ne": 3}})
+        ):
+            found = []
+            for coarsely in (0, 1 << 60):
+                monkeypatch.setattr("bm25rag.search.ranking.COARSE", coarsely)
+                batch = index.search_batch([["a", "b", "c"]], k, accepted, min_score=floor)
+                found.append((batch.rows.tobytes(), batch.scores.tobytes()))
+            assert found[0] == found[1]
+    assert started or not INTERPRETED
+
+
 @pytest.mark.parametrize("limit", ["_MOST_TERMS", "_MOST_BYTES"])
 @pytest.mark.parametrize("most", [1, 2, 40, 1000])
 def test_a_batch_of_more_terms_than_are_remembered(
