@@ -12,5 +12,5 @@ cdef void score_collected(Segment segment, Query query, Scratch scratch) noexcep
 cdef Py_ssize_t keep_allowed(Plan plan, Scratch scratch, Py_ssize_t waiting) noexcept nogil
 
 # Here, because Cython checks what is given to a function of the module alone for None, which raises.
-cdef bint _are_few(short[::1] units, Py_ssize_t in_block, double least,
+cdef bint _are_few(short[::1] units, Py_ssize_t first, Py_ssize_t in_block, double least,
                    Py_ssize_t postings) noexcept nogil

@@ -55,7 +55,7 @@ _MOST_UNITS = cython.declare(cython.double, 32767.0)
 _INFINITY = cython.declare(cython.double, float("inf"))
 
 
-# --- walking the postings of one term in one block -------------------------------------------
+# --- walking the postings of one term in one window ------------------------------------------
 
 
 @cython.cfunc
@@ -68,19 +68,24 @@ def _add_units(
     multiplier: cython.ulonglong,
     posting: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
     units: cython.short[::1],
-) -> cython.void:
-    """Add a term's parts to the coarse sums of a block: a level is ``multiplier`` 2^-32 units."""
+) -> cython.Py_ssize_t:
+    """Add a term's parts to the coarse sums of a window; return where the next one's begin.
+
+    A level is ``multiplier`` 2^-32 units.
+    """
     i: cython.Py_ssize_t
-    while posting + 4 <= stop:
+    while posting + 4 <= stop and documents[posting + 3] < end:
         for i in range(posting, posting + 4):
             units[documents[i]] += cython.cast(cython.short, (levels[codes[i]] * multiplier) >> 32)
         posting += 4
-    while posting < stop:
+    while posting < stop and documents[posting] < end:
         units[documents[posting]] += cython.cast(
             cython.short, (levels[codes[posting]] * multiplier) >> 32
         )
         posting += 1
+    return posting
 
 
 @cython.cfunc
@@ -93,17 +98,19 @@ def _add_tabled(
     table: cython.Py_ssize_t,
     posting: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
     units: cython.short[::1],
-) -> cython.void:
+) -> cython.Py_ssize_t:
     """Do as ``_add_units``, where a table in ``units_of`` has what each code is in units."""
     i: cython.Py_ssize_t
-    while posting + 4 <= stop:
+    while posting + 4 <= stop and documents[posting + 3] < end:
         for i in range(posting, posting + 4):
             units[documents[i]] += units_of[table + codes[i]]
         posting += 4
-    while posting < stop:
+    while posting < stop and documents[posting] < end:
         units[documents[posting]] += units_of[table + codes[posting]]
         posting += 1
+    return posting
 
 
 @cython.cfunc
@@ -219,34 +226,36 @@ def _walk(
     scale: cython.double,
     least: cython.double,
 ) -> cython.bint:
-    """Add up the units of the first terms in a block; the largest level is ``scale`` times 2^16.
+    """Add up the units of the first terms in a window; the largest level is ``scale`` times 2^16.
 
-    Return whether the last of them is better looked up from now on: for documents whose units,
-    without it, exceed ``least``.
+    Return whether the last of them is better looked up from the next block on: for documents whose
+    units, without it, exceed ``least``. The first window of a block says so.
     """
     term: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
     block: cython.Py_ssize_t = scratch.block
     rarely: cython.bint = False
     for term in range(walked):
-        if term == walked - 1 and least >= 0.0:
+        stop = query.starts[term, block + 1]
+        if term == walked - 1 and least >= 0.0 and scratch.base == 0:
             rarely = _are_few(
-                scratch.units, scratch.in_block, least,
-                query.starts[term, block + 1] - query.starts[term, block],
+                scratch.units, min(scratch.end, _COUNTED), scratch.in_block, least,
+                stop - query.starts[term, block],
             )  # fmt: skip
         if cython.compiled and term + 1 < walked:
             _fetch(
                 segment.documents, codes,
-                query.starts[term + 1, block], query.starts[term + 1, block + 1],
+                scratch.cursors[term + 1], query.starts[term + 1, block + 1],
             )  # fmt: skip
         if _has_table(segment, query, term):
-            _add_tabled(
+            scratch.cursors[term] = _add_tabled(
                 segment.documents, codes, scratch.units_of, term * segment.levels.shape[0],
-                query.starts[term, block], query.starts[term, block + 1], scratch.units,
+                scratch.cursors[term], stop, scratch.end, scratch.units,
             )  # fmt: skip
         else:
-            _add_units(
+            scratch.cursors[term] = _add_units(
                 segment.documents, codes, segment.levels, _multiplier(query, term, scale),
-                query.starts[term, block], query.starts[term, block + 1], scratch.units,
+                scratch.cursors[term], stop, scratch.end, scratch.units,
             )  # fmt: skip
     return rarely
 
@@ -256,13 +265,16 @@ def _walk(
 @cython.exceptval(check=False)
 def _are_few(
     units: cython.short[::1],
+    first: cython.Py_ssize_t,
     in_block: cython.Py_ssize_t,
     least: cython.double,
     postings: cython.Py_ssize_t,
 ) -> cython.bint:
-    """Whether to look up documents of a block that exceed so many units is less than to walk."""
+    """Whether to look up documents of a block that exceed so many units is less than to walk.
+
+    How many these are is estimated by the first ones.
+    """
     limit: cython.short = cython.cast(cython.short, min(least, _MOST_UNITS))
-    first: cython.Py_ssize_t = min(in_block, _COUNTED)
     above: cython.int = 0
     i: cython.Py_ssize_t
     for i in range(first):
@@ -375,10 +387,7 @@ def _collect(
         without = -1.0  # nothing is known of the best yet
         if scratch.cut > 0 and walked > 1:
             without = (least - slack - ordered.rest[walked - 1]) / unit
-        if segment.is_narrow:
-            rarely = _walk(segment, segment.narrow, ordered, scratch, walked, scale, without)
-        else:
-            rarely = _walk(segment, segment.wide, ordered, scratch, walked, scale, without)
+        rarely = False
         postings = _postings_in_block(ordered, walked, block)
         while scratch.base < scratch.in_block:
             scratch.end = min(scratch.base + scratch.width, scratch.in_block)
@@ -389,6 +398,10 @@ def _collect(
             )
             if scarce:
                 scratch.end = scratch.in_block
+            if segment.is_narrow:
+                rarely |= _walk(segment, segment.narrow, ordered, scratch, walked, scale, without)
+            else:
+                rarely |= _walk(segment, segment.wide, ordered, scratch, walked, scale, without)
             # If most documents may be returned, and the floor has risen, the few that are drained
             # are looked at instead.
             masked = plan.allowed.shape[0] > 0 and not (scarce or (plan.most and scratch.cut > 0))

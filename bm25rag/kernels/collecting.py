@@ -24,7 +24,7 @@ Codes = cython.fused_type(cython.ushort, cython.uint)
 # How many times the largest sum of the first window the histogram reaches up to.
 _RANGE = cython.declare(cython.double, 3.0)
 # So few documents are looked for one after another, from where each should be.
-_FEW = cython.declare(cython.Py_ssize_t, 8)
+_FEW = cython.declare(cython.Py_ssize_t, 24)
 # Postings that are skipped first from there: they are as near as that in most blocks.
 _NEAR = cython.declare(cython.Py_ssize_t, 32)
 # A sum times a scale may be rounded up into a bin, by less than this.
@@ -188,7 +188,8 @@ def _find_near(
     low: cython.Py_ssize_t = guess
     high: cython.Py_ssize_t = guess
     step: cython.Py_ssize_t = _NEAR
-    middle: cython.Py_ssize_t
+    size: cython.Py_ssize_t
+    half: cython.Py_ssize_t
     if documents[guess] <= wanted:
         high = min(guess + step, stop)
         while high < stop and documents[high] <= wanted:
@@ -201,12 +202,11 @@ def _find_near(
             high = low
             step <<= 1
             low = max(low - step, start)
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if documents[middle] <= wanted:
-            low = middle
-        else:
-            high = middle
+    size = high - low
+    while size > 1:
+        half = size >> 1
+        low += size_if(documents[low + half] <= wanted, half)
+        size -= half
     return low
 
 
