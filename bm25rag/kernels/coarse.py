@@ -469,7 +469,8 @@ def _give_up(scratch: Scratch) -> cython.bint:
 def score_collected(segment: Segment, query: Query, scratch: Scratch) -> cython.void:
     """Compute the scores of what has been collected as they are defined.
 
-    Documents of one block, which follow each other, are scored together, as many as may wait.
+    Documents of one block, which follow each other, are scored together, as many as may wait. The
+    search is in the last of these blocks then.
     """
     begin: cython.Py_ssize_t = 0
     some: cython.Py_ssize_t

@@ -316,6 +316,7 @@ def rank_filtered(
         if not has_room(scratch, slack):
             if query.by_bound:
                 score_collected(segment, query, scratch)
+                enter_block(segment, terms, scratch, plan.numbers[at] // segment.block_size)
             keep_best(scratch, plan.k)
             scratch.floor = max(scratch.floor, nextafter(scratch.scores[plan.k - 1], -_INFINITY))
         at += wanted
