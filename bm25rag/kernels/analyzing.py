@@ -747,9 +747,9 @@ def analyze_texts(texts, utf8, scanned, rules, otherwise):
 
 @cython.cfunc
 @cython.inline
-@cython.exceptval(check=False)
+@cython.exceptval(-1, check=False)
 def _is_none(terms) -> cython.bint:
-    """Whether these are the terms of a word that has none."""
+    """Whether these are the terms of a word that has none; -1 after an error."""
     return type(terms) is tuple and len(cython.cast(tuple, terms)) == 0
 
 
