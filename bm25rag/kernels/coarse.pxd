@@ -8,6 +8,7 @@ from bm25rag.kernels.selecting cimport drain, kth_lower_bound, mask
 
 cdef bint rank_coarsely(Segment segment, Plan plan, Query query, Query ordered,
                         Scratch scratch) noexcept nogil
+cdef void score_best(Segment segment, Query query, Scratch scratch, double slack) noexcept nogil
 cdef void score_collected(Segment segment, Query query, Scratch scratch) noexcept nogil
 cdef Py_ssize_t keep_allowed(Plan plan, Scratch scratch, Py_ssize_t waiting) noexcept nogil
 

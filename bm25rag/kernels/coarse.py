@@ -338,9 +338,7 @@ def rank_coarsely(
         start(scratch, floor)
         if not _collect(segment, plan, ordered, scratch, unit, slack, False):
             return False
-    sift(scratch, scratch.floor - slack)
-    score_collected(segment, query, scratch)
-    sift(scratch, nextafter(scratch.floor, _INFINITY))
+    score_best(segment, query, scratch, slack)
     return True
 
 
@@ -461,6 +459,18 @@ def _give_up(scratch: Scratch) -> cython.bint:
 
 
 # --- the scores of what has been collected ---------------------------------------------------
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def score_best(
+    segment: Segment, query: Query, scratch: Scratch, slack: cython.double
+) -> cython.void:
+    """Score what has been collected and may be among the best; keep what exceeds the floor."""
+    sift(scratch, scratch.floor - slack)
+    score_collected(segment, query, scratch)
+    sift(scratch, nextafter(scratch.floor, _INFINITY))
 
 
 @cython.cfunc

@@ -21,10 +21,8 @@ import cython
 
 if not cython.compiled:
     WIDTH, SHIFT = 32, 5
-    from math import nextafter
-
-    from bm25rag.kernels.coarse import keep_allowed, score_collected
-    from bm25rag.kernels.collecting import collect, enter_block, first_at_least, has_room, sift
+    from bm25rag.kernels.coarse import keep_allowed, score_best
+    from bm25rag.kernels.collecting import collect, enter_block, first_at_least, has_room
     from bm25rag.kernels.scratch import Plan, Query, Scratch, Segment, Strips, Terms, least_sum
     from bm25rag.kernels.selecting import drain, kth_lower_bound, lowest_bit
 
@@ -45,7 +43,6 @@ _NONE = cython.declare(cython.int, -1)
 # For each match wanted, so many strips are walked at first. With one, the slowest of 100 questions
 # took twice as long at 8.8 million vectors; with four, all took some hundredths of a ms longer.
 _AT_FIRST = cython.declare(cython.Py_ssize_t, 2)
-_INFINITY = cython.declare(cython.double, float("inf"))
 
 
 # --- the rows of terms -------------------------------------------------------------------------
@@ -604,7 +601,5 @@ def rank_by_strips(
         return False
     if not _look(segment, strips, plan, ordered, scratch, min(bound, _MOST_UNITS), unit, slack):
         return False
-    sift(scratch, scratch.floor - slack)
-    score_collected(segment, query, scratch)
-    sift(scratch, nextafter(scratch.floor, _INFINITY))
+    score_best(segment, query, scratch, slack)
     return True
