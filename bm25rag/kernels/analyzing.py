@@ -726,7 +726,7 @@ def analyze_texts(texts, utf8, scanned, rules, otherwise):
     place = 0
     for number in range(in_counts.shape[0]):
         stop = place + in_counts[number]
-        while place < stop and _is_none(of_words[in_tokens[place]]):
+        while place < stop and _is_empty(of_words[in_tokens[place]]):
             place += 1
         if place == stop:
             bare.append(number)
@@ -748,7 +748,7 @@ def analyze_texts(texts, utf8, scanned, rules, otherwise):
 @cython.cfunc
 @cython.inline
 @cython.exceptval(-1, check=False)
-def _is_none(terms) -> cython.bint:
+def _is_empty(terms) -> cython.bint:
     """Whether these are the terms of a word that has none; -1 after an error."""
     return type(terms) is tuple and len(cython.cast(tuple, terms)) == 0
 
@@ -905,20 +905,17 @@ def _are_letters(
     start: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
 ) -> cython.bint:
-    """Whether a word is surely of letters alone, of Latin and Cyrillic: a call takes longer."""
+    """Whether a word is surely of letters alone, as most are: to ask its string takes longer."""
     place: cython.Py_ssize_t = start
     while place < stop:
         if data[place] < 128:
             if _BYTES[data[place]] != 1:
                 return False
             place += 1
-            continue
-        # U+00C0-027F, but for signs of multiplication and division, and U+0400-047F.
-        if not (0xC3 <= data[place] <= 0xC9 or 0xD0 <= data[place] <= 0xD1):
-            return False
-        if data[place] == 0xC3 and (data[place + 1] == 0x97 or data[place + 1] == 0xB7):
-            return False
-        place += 2
+        else:
+            if _wide_kind(data, place) != _ABROAD:
+                return False
+            place += 2 if data[place] < 0xE0 else 3
     return True
 
 
