@@ -251,7 +251,7 @@ class WordSplitter:
         """
         if not self.least or len(texts) < 2:
             return None
-        if sum(map(len, texts)) < _MANY and all(map(str.isascii, texts)):
+        if all(map(str.isascii, texts)) and sum(map(len, texts)) < _MANY:
             return None
         scanner = current().scanner
         if scanner is None:

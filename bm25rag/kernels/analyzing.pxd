@@ -1,9 +1,7 @@
-from cpython.unicode cimport PyUnicode_DecodeUTF8
-
 from bm25rag.kernels.known_words cimport KnownWords, remember, terms_at
+from bm25rag.kernels.strings cimport SHORT, folded_of, text_of, utf8_of
 
 cdef extern from "Python.h":
-    const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
     unsigned int PyUnicode_ReadChar(object text, Py_ssize_t index) except? 0xFFFFFFFF
 
 cdef class _Words:
@@ -26,6 +24,7 @@ cdef class _Analysis:
     cdef list terms
     cdef list rest
     cdef list left
+    cdef list places
 
 cdef Py_ssize_t mark_inside(
     const unsigned char[::1] source, unsigned char[::1] inside, Py_ssize_t size, bint possessives,

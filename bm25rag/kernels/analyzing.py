@@ -19,6 +19,7 @@ from bm25rag.kernels.memory import view
 
 if not cython.compiled:
     from bm25rag.kernels.known_words import KnownWords, remember, terms_at
+    from bm25rag.kernels.strings import SHORT, folded_of, text_of, utf8_of
 
 _LONGEST = cython.declare(cython.Py_ssize_t, LONGEST_WORD)
 _LONGEST_JOINED = cython.declare(cython.Py_ssize_t, LONGEST_JOINED)
@@ -56,6 +57,8 @@ _HAS_LETTERS = cython.declare(cython.int, 1)
 _HAS_DIGITS = cython.declare(cython.int, 2)
 _HAS_POINT = cython.declare(cython.int, 4)
 _MIXED = cython.declare(cython.int, 3)
+# A letter that is not folded to one or two others.
+_UNUSUAL = cython.declare(cython.ulonglong, 1 << 32)
 # What ``_may_be_inside`` reads behind a text.
 _GAP = "   "
 
@@ -129,13 +132,9 @@ def _words(text) -> _Words:
     size: cython.Py_ssize_t = 0
     it.text = text
     if cython.compiled:
-        it.data = cython.cast(
-            "const unsigned char *",
-            PyUnicode_AsUTF8AndSize(text, cython.address(size)),  # noqa: F821 - of the .pxd
-        )
+        it.data = utf8_of(text, cython.address(size))
     else:
-        it.data = text.encode("ascii")
-        size = len(it.data)
+        it.data, size = utf8_of(text)
         it.start = it.stop = 0
         it.source = memoryview(b"")
     it.size = size
@@ -178,27 +177,12 @@ def _is_sign_inside(it: _Words, place: cython.Py_ssize_t) -> cython.int:
     return _may_be_inside(it.source, place)
 
 
-@cython.cfunc
-@cython.inline
-def _text(
-    data: cython.pointer[cython.const[cython.uchar]],
-    start: cython.Py_ssize_t,
-    stop: cython.Py_ssize_t,
-):
-    """Return what is from ``start`` to before ``stop`` as a string."""
-    if cython.compiled:
-        return PyUnicode_DecodeUTF8(  # noqa: F821 - of the .pxd
-            cython.cast(cython.p_char, data + start), stop - start, "surrogatepass"
-        )
-    return bytes(data[start:stop]).decode("utf-8", "surrogatepass")
-
-
 def find_ascii_words(text):
     """Find the words of a text; see ``Backend.find_ascii_words``."""
     it: _Words = _words(text)
     words: list = []
     while _next(it):
-        words.append(_text(it.data, it.start, it.stop))
+        words.append(text_of(it.data, it.start, it.stop))
     return words
 
 
@@ -224,16 +208,11 @@ def _otherwise_in_text(analysis: _Analysis, text, otherwise):
     """Return the terms of what is also one word in a text; ``None`` if that is not known."""
     size: cython.Py_ssize_t = 0
     if cython.compiled:
-        try:
-            data = cython.cast(
-                "const unsigned char *",
-                PyUnicode_AsUTF8AndSize(text, cython.address(size)),  # noqa: F821 - of the .pxd
-            )
-        except UnicodeEncodeError:  # there are surrogates
-            return None
+        data = utf8_of(text, cython.address(size))
     else:
-        data = str.encode(text, "utf-8", "surrogatepass")
-        size = len(data)
+        data, size = utf8_of(text)
+    if size < 0:
+        return None
     return _otherwise_in(analysis, data, size, otherwise)
 
 
@@ -344,7 +323,7 @@ def _joined_terms(
     start: cython.Py_ssize_t = _part_before(data, place)
     terms = terms_at(analysis.known, data, start, start + width)
     if terms is None:
-        text = _text(data, start, start + width)
+        text = text_of(data, start, start + width)
         word = text.lower() if otherwise[_LOWERCASE] else text
         if data[place] == _A_SPACE:
             first, _, second = word.partition(" ")
@@ -599,7 +578,7 @@ def analyze_text(text, rules, otherwise):
         former = it.stop
         terms = terms_at(analysis.known, it.data, it.start, it.stop)
         if terms is None:
-            word = _text(it.data, it.start, it.stop)
+            word = text_of(it.data, it.start, it.stop)
             terms = _analyze(analysis, word, it.data, it.start, it.stop)
         _append(analysis, terms)
     all_terms: list = _finish(analysis)
@@ -655,16 +634,11 @@ def analyze_words(words, rules, otherwise=None, text=""):
 def _terms_of(analysis: _Analysis, word):
     """Return the terms of a word; ``None``: it is left to Python."""
     size: cython.Py_ssize_t = 0
-    try:
-        if cython.compiled:
-            data = cython.cast(
-                "const unsigned char *",
-                PyUnicode_AsUTF8AndSize(word, cython.address(size)),  # noqa: F821 - of the .pxd
-            )
-        else:
-            data = word.encode()
-            size = len(data)
-    except UnicodeEncodeError:  # a lone surrogate
+    if cython.compiled:
+        data = utf8_of(word, cython.address(size))
+    else:
+        data, size = utf8_of(word)
+    if size < 0:
         analysis.left.append(word)
         return None
     terms = terms_at(analysis.known, data, 0, size)
@@ -689,8 +663,7 @@ def _analyze(
         if wide < 128:
             terms = _of_plain(analysis, word, _plain_kind(data, start, stop))
         elif data[start] < 0xE0 or word < _FIRST_OF_RUNS:
-            is_alpha = _are_letters(data, start, stop) or word.isalpha()
-            terms = _of_letters(analysis, word) if is_alpha else None
+            terms = _of_letters(analysis, word, data, start, stop)
         elif analysis.runs:
             terms = _of_run(analysis, word)
     if terms is None:
@@ -768,7 +741,9 @@ def _terms_of_each(scanned, analysis: _Analysis) -> list:
         data = cython.address(pool[0]) if cython.compiled else pool
         terms = terms_at(analysis.known, data, start, stop)
         if terms is None:
-            terms = _analyze(analysis, _text(data, start, stop), data, start, stop)
+            terms = _analyze(analysis, text_of(data, start, stop), data, start, stop)
+            if terms is None:
+                analysis.places.append(word)
         of_words.append(terms)
     return _complete(analysis, of_words)
 
@@ -778,7 +753,8 @@ def _terms_of_each(scanned, analysis: _Analysis) -> list:
 class _Analysis:
     """What becomes of words: ``terms`` has those of the words before any is left to Python.
 
-    From the first that is left, ``rest`` has the terms of each word; ``None`` if it is in ``left``.
+    From the first that is left, ``rest`` has the terms of each word; ``None``, at ``places``, of
+    those in ``left``.
     """
 
 
@@ -797,6 +773,7 @@ def _start(rules) -> _Analysis:
     analysis.terms = []
     analysis.rest = []
     analysis.left = []
+    analysis.places = []
     return analysis
 
 
@@ -891,25 +868,82 @@ def _stem(analysis: _Analysis, token):
 
 
 @cython.cfunc
-def _of_letters(analysis: _Analysis, word):
-    """Do as ``_of_plain`` for a word of letters that are not all ASCII."""
+def _of_letters(
+    analysis: _Analysis,
+    word,
+    data: cython.pointer[cython.const[cython.uchar]],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+):
+    """Do as ``_of_plain`` for a word that is not all ASCII."""
     if analysis.letters is None or len(word) > _LONGEST:
         return None
-    return _of_token(analysis, analysis.letters(word) if analysis.folds else word)
+    if _are_parts(data, start, stop):
+        return _of_token(analysis, _fold(analysis, word, data, start, stop))
+    if word.isalpha():
+        return _of_token(analysis, analysis.letters(word))
+    return None
+
+
+@cython.cfunc
+def _fold(
+    analysis: _Analysis,
+    word,
+    data: cython.pointer[cython.const[cython.uchar]],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+):
+    """Return the token of a word of ``_are_parts``, by what each of its letters is folded to."""
+    folds: cython.ulonglong[::1] = analysis.known.folds
+    changes: cython.bint = False
+    place: cython.Py_ssize_t = start
+    point: cython.Py_ssize_t
+    if not analysis.folds:
+        return word
+    if stop - start > SHORT:
+        return analysis.letters(word)
+    while place < stop:
+        if data[place] < 128:
+            place += 1
+            continue
+        if data[place] >= 0xE0:
+            return analysis.letters(word)
+        point = (data[place] & 0x1F) << 6 | (data[place + 1] & 0x3F)
+        if folds[point] == 0:
+            folds[point] = _fold_of(analysis, point)
+        if folds[point] == _UNUSUAL:
+            return analysis.letters(word)
+        changes = changes or folds[point] != point
+        place += 2
+    if not changes:
+        return word
+    return folded_of(data, start, stop, cython.address(folds[0]) if cython.compiled else folds)
+
+
+@cython.cfunc
+def _fold_of(analysis: _Analysis, point: cython.Py_ssize_t):
+    """Return what ``KnownWords.folds`` has of a letter; ``_UNUSUAL``: of other length or width."""
+    folded = [ord(one) for one in analysis.letters(chr(point))]
+    if not 1 <= len(folded) <= 2 or max(folded) > 0xFFFF:
+        return _UNUSUAL
+    return folded[0] | (folded[1] << 16 if len(folded) > 1 else 0)
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
-def _are_letters(
+def _are_parts(
     data: cython.pointer[cython.const[cython.uchar]],
     start: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
 ) -> cython.bint:
-    """Whether a word is surely of letters alone, as most are: to ask its string takes longer."""
+    """Whether a word is surely of letters and digits of ASCII alone, as most are.
+
+    To ask its string takes longer.
+    """
     place: cython.Py_ssize_t = start
     while place < stop:
         if data[place] < 128:
-            if _BYTES[data[place]] != 1:
+            if not _BYTES[data[place]] & _PART:
                 return False
             place += 1
         else:
@@ -957,6 +991,8 @@ def _kind_of(point: cython.uint) -> cython.int:
 def _append(analysis: _Analysis, terms):
     """Add the terms of the next word; ``None``: it is the last one of ``left``."""
     if analysis.left:
+        if terms is None:
+            analysis.places.append(len(analysis.rest))
         analysis.rest.append(terms)
     else:
         _extend(analysis.terms, terms)
@@ -988,8 +1024,9 @@ def _complete(analysis: _Analysis, of_words: list) -> list:
     if not analysis.left:
         return of_words
     analyzed: dict = analysis.analyze(list(dict.fromkeys(analysis.left)))
-    left = iter(analysis.left)
-    return [analyzed[next(left)] if terms is None else terms for terms in of_words]
+    for place, word in zip(analysis.places, analysis.left, strict=True):
+        of_words[place] = analyzed[word]
+    return of_words
 
 
 @cython.cfunc

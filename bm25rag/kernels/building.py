@@ -6,15 +6,16 @@ import cython
 import numpy as np
 
 from bm25rag.common.pages import empty_apart
-from bm25rag.kernels.checksum import crc_table
 from bm25rag.kernels.memory import empty, view
 from bm25rag.kernels.records import STRIP, STRIP_GAP
+
+if not cython.compiled:
+    from bm25rag.kernels.checksum import crc_after
 
 Numbers = cython.fused_type(cython.ushort, cython.uint)
 Small = cython.fused_type(cython.uchar, cython.uint)
 Codes = cython.fused_type(cython.ushort, cython.uint)
 
-_ALL = cython.declare(cython.uint, 0xFFFFFFFF)
 _STOPPED = cython.declare(cython.uint, 0xFFFFFFFF)
 # A strip has so many documents: a power of two.
 _SHIFT = cython.declare(cython.Py_ssize_t, STRIP.bit_length() - 1)
@@ -25,11 +26,10 @@ def checksums(data, offsets):
     """Return the CRC-32 of byte strings; see ``Backend.checksums``."""
     source: cython.const[cython.uchar][::1] = view(data)
     bounds: cython.const[cython.ulonglong][::1] = view(offsets)
-    of_byte: cython.const[cython.uint][::1] = view(crc_table())
     sums = np.empty(max(len(offsets) - 1, 0), np.uint32)
     out: cython.uint[::1] = view(sums)
     with cython.nogil:
-        _checksums(source, bounds, of_byte, out)
+        _checksums(source, bounds, out)
     return sums
 
 
@@ -39,21 +39,18 @@ def checksums(data, offsets):
 def _checksums(
     data: cython.const[cython.uchar][::1],
     offsets: cython.const[cython.ulonglong][::1],
-    table: cython.const[cython.uint][::1],
     sums: cython.uint[::1],
 ) -> cython.void:
-    running: cython.uint
     i: cython.Py_ssize_t
-    place: cython.Py_ssize_t
     start: cython.Py_ssize_t
-    stop: cython.Py_ssize_t
+    size: cython.Py_ssize_t
     for i in range(sums.shape[0]):
-        running = _ALL
         start = offsets[i]
-        stop = offsets[i + 1]
-        for place in range(start, stop):
-            running = table[(running ^ data[place]) & 0xFF] ^ (running >> 8)
-        sums[i] = running ^ _ALL
+        size = offsets[i + 1] - offsets[i]
+        sums[i] = 0
+        if size > 0:
+            text = cython.address(data[start]) if cython.compiled else data[start:]
+            sums[i] = crc_after(0, text, size)
 
 
 def count(tokens, counts, terms, spare):

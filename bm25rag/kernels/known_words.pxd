@@ -1,11 +1,11 @@
-cdef extern from "Python.h":
-    const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
+from bm25rag.kernels.strings cimport utf8_of
 
 cdef class KnownWords:
     cdef unsigned long long[::1] slots
     cdef long long[::1] ends
     cdef unsigned char[::1] pool
     cdef list terms
+    cdef unsigned long long[::1] folds
 
 cdef object terms_at(KnownWords known, const unsigned char *data, Py_ssize_t start,
                      Py_ssize_t stop)

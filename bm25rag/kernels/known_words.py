@@ -7,6 +7,9 @@ import numpy as np
 
 from bm25rag.kernels.memory import empty, zeros
 
+if not cython.compiled:
+    from bm25rag.kernels.strings import utf8_of
+
 _ROOM = cython.declare(cython.Py_ssize_t, 512)
 # How many slots are looked at for a word. More than that are in use together if somebody has
 # chosen words for it, which are then not remembered.
@@ -25,7 +28,8 @@ class KnownWords:
     The words are in ``pool``, one after another, and ``ends`` are where each begins and the last
     one ends. ``slots``, at most half of which are in use, have a word's hash above and its number,
     plus one, below. A change makes room first; after that it calls nothing that lets another
-    thread in.
+    thread in. ``folds`` are of letters of two bytes, as ``strings.folded_of`` takes them; 0: it is
+    not known.
     """
 
     def __init__(self) -> None:
@@ -40,11 +44,13 @@ class KnownWords:
         ends: cython.longlong[::1] = zeros(_ROOM + 1, np.int64)
         pool: cython.uchar[::1] = empty(16 * _ROOM, np.uint8)
         terms: list = []
+        folds: cython.ulonglong[::1] = zeros(0x800, np.uint64)
         with cython.critical_section(self):
             self.slots = slots
             self.ends = ends
             self.pool = pool
             self.terms = terms
+            self.folds = folds
 
     def get(self, word):
         """Return the terms of a word; ``None`` if it is not known."""
@@ -60,16 +66,11 @@ class KnownWords:
 def _get_or_set(known: KnownWords, word, terms):
     """Return the terms of a word, or remember them if they are given."""
     size: cython.Py_ssize_t = 0
-    try:
-        if cython.compiled:
-            data = cython.cast(
-                "const unsigned char *",
-                PyUnicode_AsUTF8AndSize(word, cython.address(size)),  # noqa: F821 - of the .pxd
-            )
-        else:
-            data = word.encode()
-            size = len(data)
-    except UnicodeEncodeError:  # a lone surrogate
+    if cython.compiled:
+        data = utf8_of(word, cython.address(size))
+    else:
+        data, size = utf8_of(word)
+    if size < 0:
         return None
     if terms is None:
         return terms_at(known, data, 0, size)

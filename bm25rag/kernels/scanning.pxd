@@ -4,6 +4,7 @@ from libc.string cimport memcpy
 from bm25rag.kernels.fold_bits cimport (
     ASKED_SINGLE, CJK, CLUSTER, DIGIT, KIND, MARK, OTHER, PECULIAR, SIGN, SINGLE, SIZE, STOP, SYMBOL, WORD,
 )
+from bm25rag.kernels.selecting cimport lowest_bit
 from bm25rag.kernels.signs cimport class_of, is_inside
 from bm25rag.kernels.analyzing cimport mark_inside
 from bm25rag.kernels.word_table cimport Words, new_words, number_words
@@ -22,3 +23,7 @@ cdef Py_ssize_t _append(unsigned char[::1] source, unsigned long long entry, Py_
 cdef Py_ssize_t _decode(const unsigned char[::1] data, Py_ssize_t place) noexcept nogil
 cdef bint _is_ascii(const unsigned char[::1] source, Py_ssize_t first, Py_ssize_t length,
                     unsigned long long low, unsigned long long high) noexcept nogil
+cdef unsigned char _plain(const unsigned long long[::1] table, unsigned char byte) noexcept nogil
+cdef bint _are_plain(const unsigned char[::1] data, Py_ssize_t start, unsigned char latin,
+                     unsigned char upper, unsigned char lower) noexcept nogil
+cdef unsigned long long _load_word(const unsigned char[::1] source, Py_ssize_t place) noexcept nogil

@@ -34,6 +34,7 @@ if not cython.compiled:
         SYMBOL,
         WORD,
     )
+    from bm25rag.kernels.selecting import lowest_bit
     from bm25rag.kernels.signs import class_of, is_inside
     from bm25rag.kernels.word_table import Words, new_words, number_words
 
@@ -47,11 +48,15 @@ _TOGETHER = cython.declare(cython.Py_ssize_t, TOGETHER)
 _STRANGE = cython.declare(cython.uchar, 0xFF)
 _ALL = cython.declare(cython.ulonglong, (1 << 64) - 1)
 _HIGH_BITS = cython.declare(cython.ulonglong, 0x8080808080808080)
+# By which a number of eight bytes, each 0 or 1, has these as bits in its highest byte.
+_ONE_BIT_EACH = cython.declare(cython.ulonglong, 0x0102040810204080)
 _LOW_HALF = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 _LONG = cython.declare(cython.ulonglong, 0xFF << 56)
 _A = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
 _B = cython.declare(cython.ulonglong, 0xC2B2AE3D27D4EB4F)
 _PECULIAR_TEXT = cython.declare(cython.Py_ssize_t, PECULIAR_TEXT)
+# Bytes that are asked together whether a character may be peculiar.
+_AT_ONCE = cython.declare(cython.Py_ssize_t, 32)
 _NOTHING = cython.declare(cython.Py_ssize_t, -2)
 # Bytes of one text up to which its scan is short enough to keep the GIL; and room of a scan that
 # is kept for the next text.
@@ -235,33 +240,77 @@ def _find_peculiar(
     """Mark these texts, and the pages that lack characters; return whether there are any."""
     any_peculiar: cython.bint = False
     place: cython.Py_ssize_t = 0
+    asked: cython.Py_ssize_t = 0  # up to here nothing is peculiar, or each character is looked up
+    latin: cython.uchar = _plain(table, 0xC3)
+    upper: cython.uchar = _plain(table, 0xD0)
+    lower: cython.uchar = _plain(table, 0xD1)
     text: cython.Py_ssize_t
     point: cython.Py_ssize_t
     mark: cython.ulonglong
     entry: cython.ulonglong
-    is_ascii: cython.bint
     for text in range(ends.shape[0]):
         mark = 0
         while place < ends[text]:
-            if data[place] < 0x80:
-                is_ascii = place + 8 <= ends[text] and not _load_word(data, place) & _HIGH_BITS
-                place += 8 if is_ascii else 1
+            if place >= asked:
+                asked = place
+                while asked + _AT_ONCE <= data.shape[0] and _are_plain(
+                    data, asked, latin, upper, lower
+                ):
+                    asked += _AT_ONCE
+                if place < asked:
+                    place = asked
+                    continue
+                asked += _AT_ONCE
+            if data[place] & 0xC0 == 0x80:  # the rest of a character
+                place += 1
                 continue
-            if data[place] < 0xE0:  # as most are
+            if 0x80 <= data[place] < 0xE0:  # as most are
                 point = (data[place] & 0x1F) << 6 | (data[place + 1] & 0x3F)
-                place += 2
             else:
                 point = _decode(data, place)
-                place += _width(data[place])
+            place += _width(data[place])
             entry = table[point]
             mark |= entry
             if not entry:
                 pages[point // _PAGE] = 1
                 any_peculiar = True
-        place = ends[text]
         peculiar[text] = mark >> PECULIAR
         any_peculiar = any_peculiar or peculiar[text]
     return any_peculiar
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _plain(table: cython.const[cython.ulonglong][::1], byte: cython.uchar) -> cython.uchar:
+    """Return the first byte of 64 characters if none is peculiar and all are there; otherwise 0."""
+    first: cython.Py_ssize_t = (byte & 0x1F) << 6
+    point: cython.Py_ssize_t
+    for point in range(first, first + 64):
+        if not table[point] or table[point] >> PECULIAR:
+            return 0
+    return byte
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _are_plain(
+    data: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t,
+    latin: cython.uchar,
+    upper: cython.uchar,
+    lower: cython.uchar,
+) -> cython.bint:
+    """Whether all of some bytes, which are asked in vectors, are ASCII or of these characters."""
+    others: cython.uchar = 0
+    i: cython.Py_ssize_t
+    byte: cython.uchar
+    for i in range(start, start + _AT_ONCE):
+        byte = data[i]
+        others |= (byte >= 0xC0) & (byte != latin) & (byte != upper) & (byte != lower)
+    return others == 0
 
 
 def scan(texts, fold_table, least, possessives, joins, question, spare):
@@ -595,7 +644,19 @@ def _find_edges(
     """Add the places at which words begin and end, in turn; return how many there are."""
     inside: cython.uchar[::1] = it.inside
     edges: cython.longlong[::1] = it.edges
+    changes: cython.ulonglong
+    mask: cython.ulonglong
     i: cython.Py_ssize_t
+    while first + 64 <= stop:
+        mask = 0
+        for i in range(0, 64, 8):
+            changes = _load_word(inside, first + i) ^ _load_word(inside, first + i + 1)
+            mask |= (changes * _ONE_BIT_EACH & _ALL) >> 56 << i
+        while mask:
+            edges[count] = first + lowest_bit(mask)
+            count += 1
+            mask &= mask - 1
+        first += 64
     for i in range(first, stop):
         edges[count] = i
         count += inside[i] ^ inside[i + 1]
@@ -846,15 +907,15 @@ def _copy_run(it: _Scan, place: cython.Py_ssize_t, last: cython.Py_ssize_t) -> c
     entry: cython.ulonglong
     while place < last:
         byte = source[place]
-        if byte == _STRANGE:
-            return False
         if 0xC0 <= byte < 0xE0:  # as most are that come here
             entry = table[(byte & 0x1F) << 6 | (source[place + 1] & 0x3F)]
             place += 2
+        elif byte == _STRANGE:
+            return False
         else:
             entry = table[_decode(source, place)]
             place += _width(source[place])
-        if entry >> KIND & 0xFF != WORD or entry >> SIGN & 0xFF:
+        if not _is_plain(entry):
             return False
         end = _append(source, entry, end)
         length += 1
@@ -1166,6 +1227,15 @@ def _is_part(entry: cython.ulonglong) -> cython.bint:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
+def _is_plain(entry: cython.ulonglong) -> cython.bint:
+    """Whether a character is a letter or digit: its kind, and behind that no sign."""
+    return entry >> KIND & 0xFFFF == WORD
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
 def _is_in_word(entry: cython.ulonglong) -> cython.bint:
     return entry >> KIND & 0xFF == WORD or entry >> KIND & 0xFF == MARK
 
@@ -1206,7 +1276,7 @@ def _copy_letters(
     latest: cython.ulonglong = 0
     while place < last and source[place] != _STRANGE:
         entry = table[_decode(source, place)]
-        if entry >> KIND & 0xFF != WORD or entry >> SIGN & 0xFF:
+        if not _is_plain(entry):
             break
         end = _append(source, entry, end)
         it.length += 1

@@ -1,6 +1,7 @@
 # Cython has ``from ... import`` of C functions in such a file alone.
 from cpython.dict cimport PyDict_GetItemWithError, PyDict_SetItem
 
+from bm25rag.kernels.checksum cimport crc_after
 from bm25rag.kernels.coarse cimport rank_coarsely
 from bm25rag.kernels.collecting cimport keep_best, start
 from bm25rag.kernels.exact cimport rank, rank_signed
@@ -10,12 +11,11 @@ from bm25rag.kernels.lookup cimport Postings, find_term
 from bm25rag.kernels.scratch cimport (
     Plan, Query, Scratch, Segment, Strips, Terms, borrow, give_back, prepare_plan
 )
+from bm25rag.kernels.strings cimport utf8_of
 from bm25rag.kernels.strips cimport find_rows, rank_by_strips
 
-cdef extern from "Python.h":
-    const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
-
 cdef class _Column:
+    cdef _Column next
     cdef Postings postings
     cdef long long[:, ::1] starts
     cdef Py_ssize_t first
@@ -25,12 +25,11 @@ cdef class _Row:
     cdef long long[::1] starts
 
 cdef class _Table:
-    cdef list columns
+    cdef _Column columns
     cdef _Row spare
     cdef Py_ssize_t width
     cdef long long[::1] frequencies
     cdef float[::1] idf
     cdef const float[::1] idfs
-    cdef const unsigned int[::1] crc
     cdef object free
     cdef bint counts

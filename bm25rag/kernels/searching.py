@@ -23,10 +23,10 @@ import cython
 import numpy as np
 
 from bm25rag.kernels.checks import check_rising, check_terms
-from bm25rag.kernels.checksum import crc_table
 from bm25rag.kernels.memory import empty, view
 
 if not cython.compiled:
+    from bm25rag.kernels.checksum import crc_after
     from bm25rag.kernels.coarse import rank_coarsely
     from bm25rag.kernels.collecting import keep_best, start
     from bm25rag.kernels.exact import rank, rank_signed
@@ -44,19 +44,21 @@ if not cython.compiled:
         give_back,
         prepare_plan,
     )
+    from bm25rag.kernels.strings import utf8_of
     from bm25rag.kernels.strips import find_rows, rank_by_strips
 
 _INFINITY = cython.declare(cython.double, float("inf"))
 # After several searches by strips in vain, at most so many queries go without.
 _RESTS = cython.declare(cython.Py_ssize_t, 63)
-_CRC = crc_table()
-_ALL = cython.declare(cython.uint, 0xFFFFFFFF)
 
 
 @cython.final
 @cython.cclass
 class _Column:
-    """A segment's postings, where those of each number begin, and where its part of a row does."""
+    """A segment's postings, where those of each number begin, and where its part of a row does.
+
+    Each knows the ``next``; to go through a list takes longer.
+    """
 
 
 @cython.final
@@ -68,27 +70,35 @@ class _Row:
 @cython.final
 @cython.cclass
 class _Table:
-    """``TermTable``; ``spare`` is a row of ``width`` places that no thread uses now."""
+    """``TermTable``; ``spare`` is a row of ``width`` places that no thread uses now.
+
+    ``columns`` is the first one.
+    """
 
 
 def prepare_table(table, postings):
     """Return a ``TermTable`` as ``number_terms`` takes it; ``postings`` are prepared."""
     prepared: _Table = _Table()
-    prepared.columns = []
+    prepared.columns = None
     prepared.spare = None
     prepared.width = 0
     column: _Column
+    last: _Column | None = None
     for own, terms in zip(postings, table.terms, strict=True):
         column = _Column()
         column.postings = own
         column.starts = view(terms.starts)
         column.first = prepared.width
+        column.next = None
         prepared.width += terms.starts.shape[1]
-        prepared.columns.append(column)
+        if last is None:
+            prepared.columns = column
+        else:
+            last.next = column
+        last = column
     prepared.frequencies = view(table.frequencies)
     prepared.idf = view(table.idf)
     prepared.idfs = view(table.idfs)
-    prepared.crc = view(_CRC)
     prepared.free = table.free
     prepared.counts = table.counts
     return prepared
@@ -211,28 +221,19 @@ def _number_of(numbers, term, table: _Table | None, unknown: list):
 def _look_up(numbers, term, table: _Table, unknown: list):
     """Return the number of a new term; ``None``: it is left to Python."""
     size: cython.Py_ssize_t = 0
-    key: cython.uint = _ALL
-    i: cython.Py_ssize_t
-    try:
-        if cython.compiled:
-            name = cython.cast(
-                "const unsigned char *",
-                PyUnicode_AsUTF8AndSize(term, cython.address(size)),  # noqa: F821 - of the .pxd
-            )
-        else:
-            name = term.encode()
-            size = len(name)
-    except UnicodeEncodeError:  # a lone surrogate
+    if cython.compiled:
+        name = utf8_of(term, cython.address(size))
+    else:
+        name, size = utf8_of(term)
+    if size < 0:
         return None
-    for i in range(size):
-        key = table.crc[(key ^ name[i]) & 0xFF] ^ (key >> 8)
-    key ^= _ALL
+    key: cython.uint = crc_after(0, name, size)
     row: _Row = _borrow(table)
     frequency: cython.longlong = 0
-    column: _Column
+    column: _Column | None = table.columns
     first: cython.Py_ssize_t
     is_verified: cython.bint
-    for column in table.columns:
+    while column is not None:
         first = column.first
         starts = cython.address(row.starts[first]) if cython.compiled else row.starts[first:]
         if column.postings.blocks.flags.shape[0]:  # of a file, which may have to be read
@@ -243,6 +244,7 @@ def _look_up(numbers, term, table: _Table, unknown: list):
         if not is_verified:
             return None
         frequency += starts[column.postings.doc_blocks] - starts[0]
+        column = column.next
     if not table.counts:
         frequency = numbers.count(term, row.places)
     if frequency <= 0:
@@ -281,11 +283,12 @@ def _assign(numbers, term, table: _Table, row: _Row, frequency: cython.longlong)
     number: cython.Py_ssize_t = own
     if not 0 <= number < table.frequencies.shape[0]:  # all are taken
         return None
-    column: _Column
+    column: _Column | None = table.columns
     i: cython.Py_ssize_t
-    for column in table.columns:
+    while column is not None:
         for i in range(column.starts.shape[1]):
             column.starts[number, i] = row.starts[column.first + i]
+        column = column.next
     table.frequencies[number] = frequency
     table.idf[number] = idf
     if not cython.compiled or type(term) is not str:

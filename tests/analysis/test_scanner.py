@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from copy import copy
-from itertools import groupby, islice
+from itertools import groupby, islice, pairwise
 from operator import itemgetter
 
 import numpy as np
@@ -316,6 +316,25 @@ def test_words_of_any_length_at_any_place(analyzer: Analyzer) -> None:
         for length in (4096,) if INTERPRETED else (4079, 4080, 4095, 4096, 4097, 8192, 12_289):
             text = " " * (length % 17) + letter * length
             assert_same(analyzer, [text, "b" + text + "b", text + " " + text], [text])
+
+
+@pytest.mark.untraced
+@pytest.mark.parametrize("odd", first(1, ["e\u0301", "\xad", "\u0130", "\u2126", "\uff21", "𝐀"]))
+def test_what_python_must_fold_is_seen_at_any_place(odd: str) -> None:
+    """Characters are asked 32 bytes at once, of texts one after another."""
+    texts = [before * place + odd + " x" for before in "aéя" for place in range(36)]
+    short = [text[-place:] for place, text in enumerate(texts)]
+    assert_same(Analyzer("german"), texts, short, ["яй" * 20, *texts[::7]])
+
+
+@pytest.mark.parametrize("name", first(3, ["german", "french", "turkish", "greek", "russian"]))
+def test_each_letter_of_two_bytes_within_words_of_a_question(name: str) -> None:
+    """What letters are folded to is remembered one by one."""
+    letters = [chr(point) for point in range(0x80, 0x800) if chr(point).isalnum()]
+    words = [f"{letter}ab{letter}1" for letter in letters]
+    words += [f"ab{one}{other}x" for one, other in pairwise(letters)]
+    texts = [" ".join(words[first : first + 50]) for first in range(0, len(words), 50)]
+    assert_same(Analyzer(name), texts[:3] if INTERPRETED else texts, texts[:2], texts[2::-1])
 
 
 def test_words_that_begin_alike() -> None:

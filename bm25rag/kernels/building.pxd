@@ -1,0 +1,1 @@
+from bm25rag.kernels.checksum cimport crc_after
