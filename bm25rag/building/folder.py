@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 from bm25rag.common.urls import local_path
 from bm25rag.errors import NotAnIndexError
-from bm25rag.storage.folder_lock import FolderLock, folder_to_fill, lock_folder
+from bm25rag.storage.folder_lock import FolderLock, folder_to_fill, locked_folder
 from bm25rag.storage.manifest import (
     BUILDING,
     LOCK,
@@ -55,13 +55,9 @@ def locked_to_build(folder: str | os.PathLike[str]) -> Iterator[tuple[str, Folde
     """Lock a folder that a build may fill; give its path and the lock. Raise as ``check_new``."""
     path = local_path(folder)
     check_new(path)
-    with folder_to_fill(path):
-        held = lock_folder(path)
-        try:
-            check_new(path)
-            yield path, held
-        finally:
-            held.release()
+    with folder_to_fill(path), locked_folder(path) as held:
+        check_new(path)
+        yield path, held
 
 
 def _is_ours(folder: str, name: str) -> bool:

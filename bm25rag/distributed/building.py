@@ -34,7 +34,7 @@ from bm25rag.readers import FORMATS, PASSAGE_SIZE, Fields, size_limit
 from bm25rag.readers.records import Records
 from bm25rag.scoring.variants import DeltaOn, VariantName
 from bm25rag.sharded.manifest import commit_folder
-from bm25rag.storage.folder_lock import lock_folder
+from bm25rag.storage.folder_lock import locked_folder
 from bm25rag.storage.fs import make_folder
 from bm25rag.storage.manifest import BUILDING
 from bm25rag.storage.state import State, check_extra
@@ -244,8 +244,7 @@ def _build(
     ray, folder, count = start(), plan.folder, len(plan.shards)
     partitions = min(count, _PARTITIONS)
     make_folder(folder)
-    held = lock_folder(folder)
-    try:
+    with locked_folder(folder):
         check_new(folder)
         receipts = build_shards(ray)
         counting = ray.remote(count_shard).options(**options, num_returns=partitions + 1)
@@ -261,6 +260,4 @@ def _build(
         merged = wait_for_all(refs, timeout, "partition")
         check_unique(plan, receipts, merged)
         finish(plan, receipts, totals, [one.terms for one in merged], kept)
-    finally:
-        held.release()
     return BM25Index.open(folder, tokenizer=plan.empty.analyzer.any_tokenizer)

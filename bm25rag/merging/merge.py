@@ -116,9 +116,7 @@ def _chunk_fields(views: Sequence[SegmentView], spools: Spools) -> tuple[Arrays,
     if not len(paths):
         return {}, {}
     return {f"fields.{name}": array for name, array in arrays.items()}, {
-        "fields.paths.offsets": paths.offsets,
-        "fields.paths.data": paths.data,
-        "fields.paths.null": paths.null,
+        **paths.arrays("fields.paths"),
         "fields.strings.offsets": offsets_of_strings,
         "fields.strings.data": strings,
         "fields.strings.null": np.empty(0, np.bool_),

@@ -80,9 +80,7 @@ class TextFields:
         return {
             "text_fields.counts": self.counts.ravel(),
             "text_fields.lengths": self.lengths.ravel(),
-            "text_fields.names.offsets": names.offsets,
-            "text_fields.names.data": names.data,
-            "text_fields.names.null": names.null,
+            **names.arrays("text_fields.names"),
         }
 
     @property

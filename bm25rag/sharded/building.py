@@ -37,7 +37,7 @@ from bm25rag.sharded.statistics import (
     statistics_id,
     write_statistics,
 )
-from bm25rag.storage.folder_lock import lock_folder
+from bm25rag.storage.folder_lock import locked_folder
 from bm25rag.storage.fs import flush_folder, make_folder
 from bm25rag.storage.manifest import (
     BUILDING,
@@ -87,13 +87,9 @@ def write_shards(state: State, folder: str, edges: Sequence[int], plan: Plan) ->
             continue
         remove(target)
         make_folder(target)
-        held = lock_folder(target)
-        try:
-            views = _between(state.views, first, last)
-            building = os.path.join(folder, BUILDING)
+        views, building = _between(state.views, first, last), os.path.join(folder, BUILDING)
+        with locked_folder(target) as held:
             write_merged(target, held, state._replace(views=views, extra=receipt), plan, building)
-        finally:
-            held.release()
 
 
 def _receipt(folder: str) -> object:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -100,7 +99,7 @@ class ShardedReader(FolderReader):
         manifest = Manifest(sharded.commit, sharded.settings, (), (), sharded.time)
         state = self._interpret(manifest, views)
         if self._untrusted and self._only is None:
-            check_statistics(self._folder, sharded, shards)
+            check_statistics(self.folder, sharded, shards)
         part = "" if self._only is None else f"/{self._only}"
         state = state._replace(statistics=statistics, commit_id=sharded.commit_id + part)
         self.sharded, self.shards = sharded, shards
@@ -110,7 +109,7 @@ class ShardedReader(FolderReader):
     def verify(self, state: State) -> None:
         """Check all that was read last; raise ``CorruptIndexError``."""
         super().verify(state)
-        check_statistics(self._folder, self.sharded, self.shards)
+        check_statistics(self.folder, self.sharded, self.shards)
 
     def read_files(self) -> tuple[ShardedManifest, list[Shard], Statistics]:
         """Read all files of the last commit; raise as ``BM25Index.open``."""
@@ -129,7 +128,7 @@ class ShardedReader(FolderReader):
         raise AssertionError("unreachable")
 
     def _read_sharded(self) -> ShardedManifest:
-        folder = self._folder
+        folder = self.folder
         if self.commit is None:
             return read_sharded(folder)
         return find_commit(folder, self.commit, lambda name: read_sharded(folder, name=name))
@@ -141,11 +140,8 @@ class ShardedReader(FolderReader):
             for stored, view in zip(shard.manifest.stored, shard.views, strict=True)
         }
         shards = []
-        count = len(sharded.shards)
-        if self._only is not None and self._only >= count:
-            raise ValueError(f"number must be less than {count}, the shards, got {self._only}")
-        for number in range(count) if self._only is None else [self._only]:
-            folder = shard_folder(self._folder, sharded.commit, number)
+        for number in sharded.numbers(self._only):
+            folder = shard_folder(self.folder, sharded.commit, number)
             shard = Shard(*read_index(folder, self._mapped, known))
             check_shard(folder, number, shard.manifest.settings, sharded)
             shards.append(shard)
@@ -155,7 +151,7 @@ class ShardedReader(FolderReader):
         before = None if self._state is None else self._state.statistics
         if before is not None and self.sharded.statistics == sharded.statistics:
             return before
-        folder = commit_folder(self._folder, sharded.commit)
+        folder = commit_folder(self.folder, sharded.commit)
         return read_statistics(
             folder, sharded.file, self._mapped, sharded.documents, sharded.tokens
         )
@@ -164,18 +160,11 @@ class ShardedReader(FolderReader):
         """Return nothing: a plain index shares no files with a sharded one."""
         return None
 
-    def has_moved(self) -> bool:
-        """Whether the folder holds another commit than the one read last."""
-        if self.commit is not None or (self._mark is not None and self._mark.is_current()):
-            return False
-        mark = self._make_mark()
-        if read_sharded(self._folder) != self.sharded:
-            return True
-        self._mark = mark
-        return False
+    def _was_read(self) -> bool:
+        return read_sharded(self.folder) == self.sharded
 
     def _make_mark(self) -> FileMark:
-        return FileMark(os.path.join(self._folder, SHARDED))
+        return FileMark(os.path.join(self.folder, SHARDED))
 
 
 def check_statistics(folder: str, sharded: ShardedManifest, shards: Sequence[Shard]) -> None:
@@ -203,10 +192,6 @@ def verify_sharded(folder: str) -> None:
     check_analyzer(folder, sharded.settings["analyzer"])
     verify_segments(views)
     check_statistics(folder, sharded, shards)
-
-
-def _read_named(folder: str, name: str | None) -> ShardedManifest:
-    return read_sharded(folder, name=name)
 
 
 class _Stored(NamedTuple):
@@ -303,22 +288,25 @@ class ShardedWriter(FolderWriter):
         try:
             sharded, shards = self._write(number, state)
         except BaseException:
-            remove(commit_folder(self._folder, number))  # the disk may be full
+            remove(commit_folder(self.folder, number))  # the disk may be full
             raise
         try:
             if self.keep:
-                keep_manifest(self._folder, SHARDED, self._sharded.commit)
-            replace_sharded(self._folder, sharded)
+                keep_manifest(self.folder, SHARDED, self._sharded.commit)
+            replace_sharded(self.folder, sharded)
         except BaseException:
             # An interrupt may have come after the commit became visible.
             with suppress(OSError):
-                if read_sharded(self._folder) == sharded:
+                if read_sharded(self.folder) == sharded:
                     self._show(sharded, shards, state)
             raise
         self._show(sharded, shards, state)
-        flush_folder(self._folder)
-        read = partial(_read_named, self._folder)
-        clean_sharded(self._folder, number, *drop_expired(self._folder, sharded, self.keep, read))
+        flush_folder(self.folder)
+        folder = self.folder
+        kept = drop_expired(
+            folder, sharded, self.keep, lambda name: read_sharded(folder, name=name)
+        )
+        clean_sharded(folder, number, *kept)
 
     def _show(self, sharded: ShardedManifest, shards: list[Shard], state: State) -> None:
         """Make what is visible in the folder the last commit."""
@@ -330,7 +318,7 @@ class ShardedWriter(FolderWriter):
         """Write everything of a commit but its manifest."""
         settings = self.settings_of(state)
         groups = self.group(state.views)
-        target = commit_folder(self._folder, number)
+        target = commit_folder(self.folder, number)
         remove(target)  # of a commit that was interrupted
         os.makedirs(target)
         statistics = merge_statistics(
@@ -341,14 +329,14 @@ class ShardedWriter(FolderWriter):
         stored = self._stored()
         shards = []
         for shard, group in enumerate(groups):
-            folder = shard_folder(self._folder, number, shard)
+            folder = shard_folder(self.folder, number, shard)
             os.mkdir(folder)
             known = _link(group, stored, folder)
             receipt = settings | {"extra": shard_receipt(shard, id)}
             shards.append(Shard(write_commit(folder, number, receipt, group, known), group))
             flush_folder(folder)
         records = [
-            record_shard(shard_folder(self._folder, number, shard), sum(v.count for v in group))
+            record_shard(shard_folder(self.folder, number, shard), sum(v.count for v in group))
             for shard, group in enumerate(groups)
         ]
         sharded = ShardedManifest(
@@ -368,7 +356,7 @@ class ShardedWriter(FolderWriter):
         """Return the files of the last commit."""
         stored: dict[Segment | Changes, _Stored] = {}
         for number, shard in enumerate(self._shards):
-            folder = shard_folder(self._folder, self._sharded.commit, number)
+            folder = shard_folder(self.folder, self._sharded.commit, number)
             for of, record in files_of(shard.views, shard.manifest).items():
                 stored[of] = _Stored(record, folder)
         return stored

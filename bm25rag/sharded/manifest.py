@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -75,6 +75,13 @@ class ShardedManifest(NamedTuple):
     def commit_id(self) -> str:
         """The number of the commit, and a digest of what it is."""
         return f"{self.commit}-{digest(self[1:])}"
+
+    def numbers(self, only: int | None) -> Sequence[int]:
+        """Return the numbers of all shards, or of one; raise ``ValueError`` if it is not there."""
+        count = len(self.shards)
+        if only is not None and only >= count:
+            raise ValueError(f"number must be less than {count}, the shards, got {only}")
+        return range(count) if only is None else [only]
 
     @property
     def first_rows(self) -> list[int]:

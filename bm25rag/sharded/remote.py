@@ -44,12 +44,9 @@ class ShardedMirror(Mirror):
     def list_files(self, data: bytes) -> tuple[dict[str, FileRecord], dict[str, bytes]]:
         """Return the files that a manifest names, and those that name others, with contents."""
         sharded = parse_sharded(f"{self.store.url}/{SHARDED}", data)
-        count = len(sharded.shards)
-        if self._only is not None and self._only >= count:
-            raise ValueError(f"number must be less than {count}, the shards, got {self._only}")
         commit = commit_folder("", sharded.commit)
         files, inner = {f"{commit}/{STATISTICS}": sharded.file}, {}
-        for number in range(count) if self._only is None else [self._only]:
+        for number in sharded.numbers(self._only):
             folder = f"{commit}/{_shard(number)}"
             name = f"{folder}/{MANIFEST}"
             inner[name] = self._read_shard(name, sharded.shards[number])

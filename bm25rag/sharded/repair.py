@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 
 from bm25rag.errors import CorruptIndexError, StorageError
 from bm25rag.sharded.folder import Shard, ShardedWriter, check_statistics
@@ -14,14 +15,15 @@ from bm25rag.sharded.manifest import (
     read_sharded,
     shard_folder,
 )
+from bm25rag.storage.folder_lock import locked_folder
 from bm25rag.storage.manifest import Manifest, read_manifest
-from bm25rag.storage.repair import Damage, keep_aside, locked, sift, state_of
+from bm25rag.storage.repair import Damage, keep_aside, sift, state_of
 
 
 def repair_sharded(folder: str, dry_run: bool) -> list[Damage]:
     """Commit what is whole in a folder; see ``BM25Index.repair``."""
     read_sharded(folder, writing=True)
-    with locked(folder, dry_run) as held:
+    with nullcontext() if dry_run else locked_folder(folder) as held:
         sharded = read_sharded(folder, writing=True)
         shards, damages = [], []
         for number in range(len(sharded.shards)):

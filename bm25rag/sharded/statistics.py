@@ -22,8 +22,9 @@ from bm25rag.common.arrays import Int64, UInt32, narrowed
 from bm25rag.scoring.variants import Parameters
 from bm25rag.segments.statistics import Statistics
 from bm25rag.segments.view import SegmentView, add_tokens
-from bm25rag.storage.checked_columns import CheckedColumn, CheckedStringTable
+from bm25rag.storage.checked_columns import CheckedStringTable
 from bm25rag.storage.checksummed_file import ArraysFile, CheckedArray, FileRecord, write_arrays
+from bm25rag.storage.segment_files import read_terms
 
 # Terms that are merged at a time, counted once for each segment that has them.
 _TERMS = 1 << 20
@@ -135,16 +136,8 @@ def statistics_id(statistics: Statistics) -> str:
 def write_statistics(path: str, statistics: Statistics) -> FileRecord:
     """Write statistics into a new file and flush it to disk."""
     table = statistics.terms
-    return write_arrays(
-        path,
-        {
-            "terms.offsets": table.column.offsets,
-            "terms.data": table.column.data,
-            "terms.null": table.column.null,
-            "terms.keys": table.keys,
-            "frequencies": statistics.frequencies,
-        },
-    )
+    rest = {"terms.keys": table.keys, "frequencies": statistics.frequencies}
+    return write_arrays(path, table.column.arrays("terms") | rest)
 
 
 def read_statistics(
@@ -155,13 +148,8 @@ def read_statistics(
     What is damaged is a ``CorruptIndexError``, a missing file a ``FileNotFoundError``.
     """
     file = ArraysFile(os.path.join(folder, record.name), record, mapped)
-    keys = file.array("terms.keys", "u4")
-    offsets, count = file.array("terms.offsets", "u4", "u8"), len(keys)
-    if len(offsets) != count + 1:
-        raise file.reject("terms.offsets", f"has {len(offsets)} elements, expected {count + 1}")
-    data, null = file.array("terms.data", "u1"), file.array("terms.null", "b1", count=0)
-    terms = CheckedStringTable(CheckedColumn(offsets, data, null, count), keys)
-    frequencies = file.array("frequencies", "u4", "u8", count=count)
+    terms = read_terms(file, "")
+    frequencies = file.array("frequencies", "u4", "u8", count=len(terms))
     return _CheckedStatistics(documents, tokens, terms, frequencies)
 
 

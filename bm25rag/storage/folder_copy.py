@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from bm25rag.errors import NotAnIndexError
-from bm25rag.storage.folder_lock import check_target, folder_to_fill, lock_folder
+from bm25rag.storage.folder_lock import check_target, folder_to_fill, locked_folder
 from bm25rag.storage.manifest import LOCK, MANIFEST, SHARDED
 from bm25rag.storage.remote_mirror import Mirror, is_part
 
@@ -20,13 +20,9 @@ def copy_folder(mirror: Mirror, overwrite: bool) -> None:
         raise ValueError(f"{folder} is both the source and the target")
     _check_free(folder, overwrite)
     mirror.read_manifest()  # before the folder is made
-    with folder_to_fill(folder):
-        held = lock_folder(folder)
-        try:
-            _check_free(folder, overwrite)
-            mirror.sync()
-        finally:
-            held.release()
+    with folder_to_fill(folder), locked_folder(folder):
+        _check_free(folder, overwrite)
+        mirror.sync()
 
 
 def _are_same(one: str, other: str) -> bool:

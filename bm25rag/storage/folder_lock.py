@@ -71,6 +71,16 @@ def lock_folder(folder: str, timeout: float = 0.0) -> FolderLock:
     return held
 
 
+@contextmanager
+def locked_folder(folder: str, timeout: float = 0.0) -> Iterator[FolderLock]:
+    """Hold the writer's lock of a folder; raise as ``lock_folder``."""
+    held = lock_folder(folder, timeout)
+    try:
+        yield held
+    finally:
+        held.release()
+
+
 def _locked(folder: str, timeout: float) -> LockedError:
     waited = f" after {timeout:g} seconds" if timeout else ""
     return LockedError(f"another writer still has {folder} open{waited}; close it first")
@@ -126,12 +136,9 @@ def folder_to_fill(folder: str) -> Iterator[None]:
 
 
 def _remove_empty(folder: str, parents: list[str]) -> None:
-    held = lock_folder(folder)
-    try:
+    with locked_folder(folder):
         files = [files for _, _, files in os.walk(folder)]  # its own first
         if set().union(*files) <= _EMPTY and "manifest.json" not in files[0]:
             shutil.rmtree(folder)
             for path in parents:
                 os.rmdir(path)
-    finally:
-        held.release()

@@ -44,7 +44,7 @@ class FolderReader(Attachment):
     def __init__(
         self, folder: str, mapped: bool, tokenizer: Tokenizer | None, untrusted: bool
     ) -> None:
-        self._folder = folder
+        self.folder: str = folder
         self._mapped = mapped
         self._tokenizer = tokenizer
         self._untrusted = untrusted
@@ -52,11 +52,6 @@ class FolderReader(Attachment):
         self.manifest = Manifest(0, {}, (), ())
         self._state: State | None = None
         self._mark: FileMark | None = None
-
-    @property
-    def folder(self) -> str:
-        """The folder."""
-        return self._folder
 
     @property
     def committed(self) -> str | None:
@@ -72,7 +67,7 @@ class FolderReader(Attachment):
         before = self._state
         mark = self._make_mark()
         known = zip(self.manifest.stored, before.views if before else (), strict=True)
-        manifest, views = read_index(self._folder, self._mapped, dict(known), self._read_manifest)
+        manifest, views = read_index(self.folder, self._mapped, dict(known), self._read_manifest)
         state = self._interpret(manifest, views)
         self.manifest, self._state, self._mark = manifest, state, mark
         return state
@@ -86,13 +81,13 @@ class FolderReader(Attachment):
     def _interpret(self, manifest: Manifest, views: list[SegmentView]) -> State:
         """Make the state of a commit, given its files."""
         before, old, new = self._state, self.manifest.settings, manifest.settings
-        settings = parse_settings(self._folder, new, views)
+        settings = parse_settings(self.folder, new, views)
         if before and all(new[name] == old[name] for name in ("analyzer", "probe")):
             analyzer = before.analyzer
         else:
             analyzer = self._analyzer(new, settings.probe)
         if self._untrusted:
-            check_counts(self._folder, manifest.commit, settings.next_id)
+            check_counts(self.folder, manifest.commit, settings.next_id)
             _verify(views)
         return State(
             analyzer,
@@ -111,7 +106,7 @@ class FolderReader(Attachment):
     def saved_copy(self) -> SavedCopy | None:
         """Return what an index that was read from here knows about the folder."""
         state = self._state
-        where = self._folder if self.mirror is None else self.mirror.store.name
+        where = self.folder if self.mirror is None else self.mirror.store.name
         return None if state is None else SavedCopy(where, self.manifest, state.views)
 
     def has_moved(self) -> bool:
@@ -119,15 +114,19 @@ class FolderReader(Attachment):
         if self.commit is not None or (self._mark is not None and self._mark.is_current()):
             return False
         mark = self._make_mark()
-        if read_manifest(self._folder) != self.manifest:
+        if not self._was_read():
             return True
         self._mark = mark  # the same commit in another file: a copy that was restored
         return False
 
+    def _was_read(self) -> bool:
+        """Whether the last commit of the folder is the one read last."""
+        return read_manifest(self.folder) == self.manifest
+
     def _make_mark(self) -> FileMark:
         # Always before the manifest is read: the mark of an older one costs one more look, the
         # mark of a newer one would hide a commit.
-        return FileMark(manifest_path(self._folder))
+        return FileMark(manifest_path(self.folder))
 
     def _analyzer(self, settings: dict[str, Any], probe: Mapping[str, str]) -> Analyzer:
         own = settings["analyzer"]
@@ -135,7 +134,7 @@ class FolderReader(Attachment):
         patterns = (one.get("token_pattern") for one in each if self._untrusted)
         for pattern in (one for one in patterns if one not in ("auto", PAPER)):
             raise UntrustedIndexError(
-                f"the analyzer of {self._folder} has the token_pattern {pattern!r:.100}, which "
+                f"the analyzer of {self.folder} has the token_pattern {pattern!r:.100}, which "
                 "untrusted=True refuses: a pattern can keep a search busy without end; "
                 "open it without untrusted=True if you trust where it comes from"
             )
@@ -144,7 +143,7 @@ class FolderReader(Attachment):
         except TokenizerRequiredError:
             raise
         except NO_ANALYZER as error:
-            message = f"the analyzer of {self._folder} cannot be made here: {error}"
+            message = f"the analyzer of {self.folder} cannot be made here: {error}"
             raise ValueError(message) from error
         _warn_of_changes(analyzer, probe, str(settings.get("snowball")))
         return analyzer

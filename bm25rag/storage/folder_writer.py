@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bm25rag.common.clock import iso_time
@@ -27,10 +26,6 @@ if TYPE_CHECKING:
     from bm25rag.storage.folder_reader import FolderReader
 
 
-def _read_named(folder: str, name: str | None) -> Manifest:
-    return read_manifest(folder, name=name)
-
-
 class FolderWriter(Attachment):
     """The writer of a folder: it holds the lock and knows what is on disk."""
 
@@ -41,7 +36,7 @@ class FolderWriter(Attachment):
     packed = True  # whether texts are
 
     def __init__(self, folder: str, held: FolderLock) -> None:
-        self._folder = folder
+        self.folder: str = folder
         self._file_lock = held
         self._process = os.getpid()
         self._manifest = Manifest(0, {}, (), ())
@@ -83,7 +78,7 @@ class FolderWriter(Attachment):
             return cls(folder, lock_folder(folder))._fill(state, overwrite, saved)
 
     def _fill(self, state: State, overwrite: bool, saved: SavedCopy | None) -> SavedCopy:
-        folder, known = self._folder, dict[Segment | Changes, FileRecord]()
+        folder, known = self.folder, dict[Segment | Changes, FileRecord]()
         try:
             check_target(folder)
             if os.path.exists(manifest_path(folder)):
@@ -96,11 +91,6 @@ class FolderWriter(Attachment):
             return SavedCopy(folder, self._manifest, state.views)
         finally:
             self.close()
-
-    @property
-    def folder(self) -> str:
-        """The folder."""
-        return self._folder
 
     @property
     def committed(self) -> str | None:
@@ -127,7 +117,7 @@ class FolderWriter(Attachment):
     def holds(self, folder: str) -> bool:
         """Whether this is the writer of ``folder``."""
         try:
-            return os.path.samefile(self._folder, folder)
+            return os.path.samefile(self.folder, folder)
         except OSError:  # one of them is not there
             return False
 
@@ -142,27 +132,29 @@ class FolderWriter(Attachment):
         commit, settings = self._manifest.commit + 1, self.settings_of(state)
         try:
             if self.keep and self._manifest.commit:
-                keep_manifest(self._folder, MANIFEST, self._manifest.commit)
-            manifest = write_commit(self._folder, commit, settings, state.views, known, self.packed)
+                keep_manifest(self.folder, MANIFEST, self._manifest.commit)
+            manifest = write_commit(self.folder, commit, settings, state.views, known, self.packed)
         except BaseException:
             # An interrupt may have come after the commit became visible.
             with suppress(OSError):
-                manifest = read_manifest(self._folder)
+                manifest = read_manifest(self.folder)
                 if manifest.commit == commit:
                     self._install(manifest, state)
             raise
         # It is visible now, so a rollback goes back to it even if the flush fails.
         self._install(manifest, state)
-        flush_folder(self._folder)
-        read = partial(_read_named, self._folder)
-        kept = drop_expired(self._folder, manifest, self.keep, read)
-        clean(self._folder, manifest, *kept.values())
+        flush_folder(self.folder)
+        folder = self.folder
+        kept = drop_expired(
+            folder, manifest, self.keep, lambda name: read_manifest(folder, name=name)
+        )
+        clean(folder, manifest, *kept.values())
 
     def settings_of(self, state: State) -> dict[str, Any]:
         """Return what the manifest of a commit holds beside its files."""
         settings = {name: one for name, one in state.settings().items() if name != "keep"}
         settings |= {"keep": self.keep} if self.keep else {}
-        parse_settings(self._folder, settings)  # what could not be read again is not written
+        parse_settings(self.folder, settings)  # what could not be read again is not written
         return settings
 
     def _install(self, manifest: Manifest, state: State) -> None:
@@ -173,7 +165,7 @@ class FolderWriter(Attachment):
     def _tell(self) -> None:
         count, segments = sum(view.count for view in self.last.views), len(self.last.views)
         message = "committed %s in %s: %d documents in %d segments"
-        tell("commits", message, self.last.commit_id, self._folder, count, segments)
+        tell("commits", message, self.last.commit_id, self.folder, count, segments)
 
     @property
     def ours(self) -> bool:

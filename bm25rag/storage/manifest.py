@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from bm25rag.common.clock import LAST_TIME
 from bm25rag.common.patterns import late_pattern
@@ -23,9 +23,6 @@ from bm25rag.common.version import __version__
 from bm25rag.errors import CorruptIndexError, FormatVersionError, NotAnIndexError
 from bm25rag.storage.checksummed_file import UNREADABLE, FileRecord, open_regular, refuse
 from bm25rag.storage.fs import new_file
-
-if TYPE_CHECKING:
-    pass
 
 VERSION = 1
 # What a folder may need beyond this version that we know; see "Later versions" in docs/format.md.

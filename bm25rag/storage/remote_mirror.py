@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol
 from bm25rag.common.strings import utf8
 from bm25rag.errors import CorruptIndexError, NotAnIndexError, RemoteError
 from bm25rag.storage.checksummed_file import ArraysFile, FileRecord
-from bm25rag.storage.folder_lock import lock_folder
+from bm25rag.storage.folder_lock import locked_folder
 from bm25rag.storage.fs import flush_folder, make_folder, new_file
 from bm25rag.storage.manifest import MANIFEST, SHARDED, parse_manifest
 from bm25rag.storage.remote import RemoteStore, cache_root
@@ -101,12 +101,9 @@ class Mirror:
         make_folder(os.path.dirname(self.folder))
         with suppress(FileExistsError):
             os.mkdir(self.folder, 0o700)  # the store may keep from others what is in it
-        held = lock_folder(self.folder, -1)  # another process may be downloading
-        try:
+        with locked_folder(self.folder, -1):  # another process may be downloading
             self.sync()
             yield
-        finally:
-            held.release()
 
     def sync(self) -> None:
         """Bring the folder to the last commit of the other, while it is locked."""

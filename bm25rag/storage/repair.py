@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import nullcontext, suppress
 from typing import Any, NamedTuple
 
 from bm25rag.analysis import Analyzer
 from bm25rag.errors import CorruptIndexError
 from bm25rag.segments.view import SegmentView
-from bm25rag.storage.folder_lock import FolderLock, lock_folder
+from bm25rag.storage.folder_lock import locked_folder
 from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.fs import flush_folder
 from bm25rag.storage.manifest import Manifest, read_manifest
@@ -44,7 +44,7 @@ class Damage(NamedTuple):
 def repair_folder(folder: str, dry_run: bool) -> list[Damage]:
     """Commit what is whole in a folder; see ``BM25Index.repair``."""
     read_manifest(folder, writing=True)
-    with locked(folder, dry_run) as held:
+    with nullcontext() if dry_run else locked_folder(folder) as held:
         manifest = read_manifest(folder, writing=True)
         kept, views, damages = sift(folder, manifest)
         if damages and held is not None:
@@ -53,19 +53,6 @@ def repair_folder(folder: str, dry_run: bool) -> list[Damage]:
             keep_aside(folder, damages)
             writer.commit(state_of(folder, manifest.settings, views), files_of(views, kept))
         return damages
-
-
-@contextmanager
-def locked(folder: str, dry_run: bool) -> Iterator[FolderLock | None]:
-    """Lock a folder, unless nothing is to be written."""
-    if dry_run:
-        yield None
-        return
-    held = lock_folder(folder)
-    try:
-        yield held
-    finally:
-        held.release()
 
 
 def state_of(folder: str, settings: dict[str, Any], views: list[SegmentView]) -> State:

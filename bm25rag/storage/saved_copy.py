@@ -22,9 +22,8 @@ class SavedCopy(NamedTuple):
 
     def files_in(self, folder: str, manifest: Manifest) -> dict[Segment | Changes, FileRecord]:
         """Return the files of a folder that need not be written again."""
-        return {} if (self.folder, self.manifest) != (folder, manifest) else self._there()
-
-    def _there(self) -> dict[Segment | Changes, FileRecord]:
+        if (self.folder, self.manifest) != (folder, manifest):
+            return {}
         files = files_of(self.views, self.manifest)
         return {of: file for of, file in files.items() if self._is_whole(file)}
 

@@ -115,7 +115,7 @@ def read_segment(file: ArraysFile, tokens: tuple[int, ...]) -> Segment:
         file.array("ids.order", "u4", count=count),
     )
     postings = _postings_type(file)(
-        file, _read_terms(file, ""), _read_doc_blocks(file, "", count), tokens
+        file, read_terms(file, ""), _read_doc_blocks(file, "", count), tokens
     )
     fields = postings.text_fields
     names = () if fields is None or fields.are_analyses else fields.names
@@ -161,11 +161,12 @@ def _read_texts(file: ArraysFile, count: int) -> CheckedColumn:
 def _read_vectors(file: ArraysFile, count: int) -> CheckedVectors | None:
     if f"{VECTORS}indptr" not in file:
         return None
-    terms = _read_terms(file, VECTORS)
+    terms = read_terms(file, VECTORS)
     return CheckedVectors(file, terms, _read_doc_blocks(file, VECTORS, count), count)
 
 
-def _read_terms(file: ArraysFile, prefix: str) -> CheckedStringTable:
+def read_terms(file: ArraysFile, prefix: str) -> CheckedStringTable:
+    """Return the table of terms whose arrays have names with a prefix."""
     keys = file.array(f"{prefix}terms.keys", "u4")
     return CheckedStringTable(_read_column(file, f"{prefix}terms", len(keys), full=True), keys)
 
@@ -239,8 +240,10 @@ def write_commit(
         record = known.get(of)
         if record is not None:
             return record
-        kind, arrays = _arrays_of(of, packed)
-        path = _new_path(folder, kind)
+        if isinstance(of, Segment):
+            path, arrays = _new_path(folder, "segment"), _segment_arrays(of, packed)
+        else:
+            path, arrays = _new_path(folder, "changes"), _changes_arrays(of)
         record = write_arrays(path, arrays)
         written.append(path)
         return record
@@ -273,15 +276,7 @@ def _new_path(folder: str, kind: str) -> str:
     return os.path.join(folder, f"{kind}-{os.urandom(8).hex()}.bin")
 
 
-def _arrays_of(of: Segment | Changes, packed: bool) -> tuple[str, Mapping[str, Array | Chunks]]:
-    return (
-        ("segment", _segment_arrays(of, packed))
-        if isinstance(of, Segment)
-        else ("changes", _changes_arrays(of))
-    )
-
-
-def _segment_arrays(segment: Segment, packed: bool = True) -> dict[str, Array | Chunks]:
+def _segment_arrays(segment: Segment, packed: bool) -> dict[str, Array | Chunks]:
     segment.check_all()
     # First what searches read: where one page is touched, the system maps 64 KiB around it.
     arrays: dict[str, Array | Chunks] = {**_postings_arrays(segment.postings)}
@@ -328,8 +323,9 @@ def _postings_arrays(postings: Postings) -> dict[str, Array]:
     return arrays | postings.terms.column.arrays("terms")
 
 
-def _changes_arrays(changes: Changes) -> dict[str, Array]:
+def _changes_arrays(changes: Changes) -> dict[str, Array | Chunks]:
     numbers = sorted(changes.changed)
     column = build_column(changes.changed[number] for number in numbers)
-    arrays = {"deleted": changes.deleted, "changed": np.array(numbers, np.uint32)}
+    arrays: dict[str, Array | Chunks] = {"deleted": changes.deleted}
+    arrays["changed"] = np.array(numbers, np.uint32)
     return arrays | column.arrays("metadata")

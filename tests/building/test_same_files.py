@@ -152,7 +152,7 @@ def test_segments_with_deleted_documents(
         with Spools(folder) as spools:
             arrays = merge_in_chunks(views, spools, room, threads)
             _, merged = write_segment(folder, arrays, (0,))
-        _, expected = write_segment(folder, _segment_arrays(merge_segments(views)), (0,))
+        _, expected = write_segment(folder, _segment_arrays(merge_segments(views), True), (0,))
         assert Path(folder, merged.name).read_bytes() == Path(folder, expected.name).read_bytes()
 
 

@@ -192,5 +192,5 @@ def test_a_missing_folder_and_a_plain_index_are_told_apart(tmp_path: Path) -> No
         open_shard(tmp_path / "plain", 0)
     with pytest.raises(StorageError):
         BM25Index.from_texts(["a"]).save(
-            BM25Index.build(["a"], tmp_path / "it", shards=1)._live.attachment._folder
+            BM25Index.build(["a"], tmp_path / "it", shards=1)._live.attachment.folder
         )
