@@ -15,17 +15,6 @@ from bm25rag.fusion import FusionMethod
 from bm25rag.index import BM25Index
 from bm25rag.search.query import Query
 
-__all__ = [
-    "Asking",
-    "Expand",
-    "Fusing",
-    "Options",
-    "Page",
-    "Question",
-    "is_blank",
-    "with_fields",
-]
-
 Question: TypeAlias = str | Sequence[str] | Mapping[str, float] | Query
 """A text, its terms, terms and their weights, or what documents must have and must not have."""
 Expand: TypeAlias = bool | Mapping[str, Any]

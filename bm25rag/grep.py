@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from bm25rag.filters import FilterSpec
     from bm25rag.search.snapshot import Snapshot
 
-__all__ = ["Grep", "GrepMatch", "Place", "has_regular_expressions"]
 
 LONGEST_PATTERN = 1000
 # Instructions of RE2. A step of its slowest engine takes up to 3 ns for each of them.

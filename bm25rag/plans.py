@@ -14,8 +14,6 @@ from functools import partial, update_wrapper
 from inspect import iscoroutinefunction
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
-__all__ = ["Both", "Call", "Plan", "Thread", "arun", "awaited", "naming", "planned", "run", "work"]
-
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _Owner = TypeVar("_Owner")

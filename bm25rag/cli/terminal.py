@@ -10,20 +10,8 @@ import click
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from bm25rag.common.visible import BIDI, CONTROLS, UNSAFE, one_line, visible
-
-__all__ = [
-    "UNSAFE",
-    "counted",
-    "listed",
-    "one_line",
-    "readable",
-    "result_console",
-    "shows_progress",
-    "visible",
-    "write_message",
-    "write_result",
-]
+from bm25rag.common.visible import BIDI, CONTROLS, UNSAFE, visible
+from bm25rag.common.visible import one_line as one_line
 
 _CONTROL, _BIDI_CONTROL = re.compile(f"[{CONTROLS}]"), re.compile(f"[{BIDI}]")
 

@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from bm25rag.common.strings import utf8
 
-__all__ = ["AnyCase"]
-
 
 class AnyCase:
     """A string in capitals or small letters, used as a compiled pattern is.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["finite"]
-
 
 def finite(value: object) -> object:
     """Return JSON values with null in place of NaN and infinities, which no browser reads."""

@@ -13,8 +13,6 @@ from bm25rag.distributed.host import Answer, Restriction
 from bm25rag.errors import StorageError
 from bm25rag.sharded.building import even_edges
 
-__all__ = ["DEADLINE", "Answers", "ask"]
-
 # Seconds that a call may take if it does not say.
 DEADLINE = 10.0
 # Another replica is asked too when this share of the deadline has passed without an answer.

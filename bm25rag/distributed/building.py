@@ -39,8 +39,6 @@ from bm25rag.storage.fs import make_folder
 from bm25rag.storage.manifest import BUILDING
 from bm25rag.storage.state import State, check_extra
 
-__all__ = ["build", "build_dataset"]
-
 _DAY = 86_400.0
 # Most partitions of terms and ids; each of so many results of every shard is known to the program.
 _PARTITIONS = 256

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from bm25rag.search.explain import Explanation
     from bm25rag.search.query_terms import QueryLike
 
-__all__ = ["RayIndex"]
-
 
 class RayIndex:
     """An index that actors of a Ray cluster serve; ``serve`` and ``connect`` return it.

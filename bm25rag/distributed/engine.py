@@ -9,8 +9,6 @@ from typing import Any
 from bm25rag.common import optional
 from bm25rag.errors import ClusterError
 
-__all__ = ["NAMESPACE", "SMALLEST", "cause_of", "load", "remove_groups", "start", "wait_for_all"]
-
 # Of the names of actors and placement groups.
 NAMESPACE = "bm25rag"
 # The least share of a CPU that can be reserved.

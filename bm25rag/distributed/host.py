@@ -15,8 +15,6 @@ from bm25rag.open_shard import OpenShard, open_shard
 from bm25rag.sharded.building import even_edges
 from bm25rag.sharded.manifest import read_sharded
 
-__all__ = ["Answer", "Host", "HostState", "Restriction"]
-
 _RETRIES = 20
 # How many restricted views of a shard are kept.
 _VIEWS = 64

@@ -17,7 +17,6 @@ from bm25rag.search.shaping import TEXT, group_key
 if TYPE_CHECKING:
     from bm25rag.filters import FilterSpec
 
-__all__ = ["Search", "find_members"]
 
 Search: TypeAlias = Callable[[list[Any], Page, "FilterSpec | None", float], tuple[Answers, Found]]
 """Finds the best matches of queries, as all shards have them, within some seconds."""

@@ -32,9 +32,6 @@ from bm25rag.search.results import BatchResult, batch_result
 from bm25rag.search.shaping import group_key, group_value
 from bm25rag.vectors import vector_terms
 
-__all__ = ["OPERATIONS", "Found", "Operation"]
-
-
 _T = TypeVar("_T")
 _UNSHAPED: Mapping[str, Any] = {"group": None, "per_group": 1, "decay": None}
 Match: TypeAlias = tuple[float, int, Any, Any]

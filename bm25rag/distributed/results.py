@@ -15,8 +15,6 @@ from bm25rag.documents import Hit
 from bm25rag.fusion import FusionMethod, fuse
 from bm25rag.search.shaping import check_group, group_value
 
-__all__ = ["Page", "RayBatch", "fuse_hits", "read_page"]
-
 
 @dataclass(eq=False)
 class RayBatch:

@@ -22,8 +22,6 @@ from bm25rag.distributed.host import Host
 from bm25rag.errors import ClusterError
 from bm25rag.sharded.manifest import read_sharded
 
-__all__ = ["connect", "serve", "stop"]
-
 _ACTOR = re.compile(r"(.+)/(\d+)\.(\d+)/(\d+)\.(\d+)")
 
 

@@ -24,8 +24,6 @@ from bm25rag.readers import (
 )
 from bm25rag.readers import find_sources as find_named
 
-__all__ = ["Reading", "SourceFile", "divide", "find_sources", "fingerprint", "read_source"]
-
 
 class Reading(NamedTuple):
     """How files are read.

@@ -49,20 +49,6 @@ from bm25rag.storage.manifest import BUILDING, manifest_path, read_sealed, repla
 from bm25rag.storage.segment_files import read_index
 from bm25rag.storage.state import State, parse_settings
 
-__all__ = [
-    "Counts",
-    "Merged",
-    "Plan",
-    "Receipt",
-    "begin",
-    "build_shard",
-    "check_unique",
-    "count_shard",
-    "finish",
-    "merge_partition",
-    "write_shard",
-]
-
 _PLAN = "plan.json"
 _PLAN_FORMAT, _RECEIPT_FORMAT = "bm25rag-build-plan", "bm25rag-shard-receipt"
 

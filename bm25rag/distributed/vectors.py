@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from bm25rag.decay import DecayLike
     from bm25rag.filters import FilterSpec
 
-__all__ = ["RayVectors"]
-
 
 class RayVectors:
     """The sparse vectors of a served index, as ``RayIndex.vectors`` returns them.
