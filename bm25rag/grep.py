@@ -22,7 +22,7 @@ from bm25rag.common.any_case import AnyCase
 from bm25rag.common.arrays import Int64
 from bm25rag.common.checks import check_flag
 from bm25rag.common.optional import load
-from bm25rag.common.strings import utf8
+from bm25rag.common.strings import text_of, utf8
 from bm25rag.documents import Document, Line, Span
 from bm25rag.index import BM25Index
 from bm25rag.search.finding import parse_filter
@@ -96,10 +96,10 @@ class GrepMatch:
         for match in islice(self._grep.engine.finditer(text), _MOST_SPANS):
             first, last = match.span()
             if first < last:
-                begin, matched = begin + len(_decode(text[at:first])), _decode(text[first:last])
+                begin, matched = begin + len(text_of(text[at:first])), text_of(text[first:last])
                 spans.append(Span(begin, begin + len(matched), matched))
                 at = first
-        return Line(self._number, _decode(text), spans)
+        return Line(self._number, text_of(text), spans)
 
 
 class Grep:
@@ -288,10 +288,6 @@ def _divided(pieces: Iterable[_Piece], limit: int) -> Iterator[Sequence[_Piece]]
 def _with_newlines(text: bytes | memoryview) -> bytes:
     r"""Return a text in which ``\n`` ends each line; see ``common.lines``."""
     return bytes(text).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-
-
-def _decode(text: bytes) -> str:
-    return text.decode("utf-8", "surrogatepass")
 
 
 # --- patterns -----------------------------------------------------------------------

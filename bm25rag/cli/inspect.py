@@ -10,6 +10,7 @@ import click
 
 from bm25rag.cli.options import PATH, examples, reading_argument, usage_errors
 from bm25rag.cli.terminal import counted, one_line, write_message
+from bm25rag.common.listening import serve
 from bm25rag.common.optional import load
 from bm25rag.readers import read_queries
 
@@ -62,10 +63,10 @@ def inspect_command(
     """
     for module in ("jinja2", "starlette", "uvicorn"):
         load(module, f"bm25rag inspect needs {module}", "inspect")
+    from bm25rag.inspector.app import make_server
     from bm25rag.inspector.desk import Desk
     from bm25rag.inspector.judgements import Judgements
     from bm25rag.inspector.opened import OpenedIndex
-    from bm25rag.inspector.serving import serve
 
     if queries is not None and qrels is None:
         raise click.UsageError("--queries gives ids to judgements, and needs --qrels FILE.tsv")
@@ -86,7 +87,7 @@ def inspect_command(
         if open_:
             click.launch(address)
 
-    serve(Desk(opened, judgements), host, port, tell)
+    serve(make_server(Desk(opened, judgements), host), host, port, tell)
 
 
 def _is_loopback(host: str) -> bool:

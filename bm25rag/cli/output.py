@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +14,7 @@ from bm25rag import BatchResult, Hit
 from bm25rag.cli.marked_text import marked_snippet
 from bm25rag.cli.terminal import one_line, result_console
 from bm25rag.common.arrays import Float64
-from bm25rag.common.json_values import finite
+from bm25rag.common.json_values import finite, plain
 from bm25rag.common.visible import UNSAFE
 from bm25rag.documents import fields_beside
 from bm25rag.evaluation.files import run_lines
@@ -114,14 +113,8 @@ def write_trec(stream: IO[str], answers: Answers) -> None:
             raise ValueError(f"{error}; use --format jsonl") from error
 
 
-def _jsonable(value: object) -> str:
-    if isinstance(value, dt.date):
-        return value.isoformat()
-    raise TypeError(f"cannot write {type(value).__name__} as JSON")
-
-
 def _dump(value: object, indent: int | None) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_jsonable, indent=indent)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=plain, indent=indent)
 
 
 def to_json(value: object, indent: int | None = None) -> str:

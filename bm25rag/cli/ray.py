@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -22,13 +21,11 @@ from bm25rag.cli.options import (
 )
 from bm25rag.cli.output import WRITERS, Answers
 from bm25rag.cli.reading import fields_of
-from bm25rag.cli.search import check_rankings, format_of, queries_of, search_command, search_for
+from bm25rag.cli.search import check_rankings, each_batch, format_of, queries_of, search_command
 from bm25rag.cli.sources import SKIPPED
 from bm25rag.cli.terminal import counted, one_line, write_message
 from bm25rag.errors import DuplicateIdError
 
-# Queries that are sent at once.
-_BATCH = 1000
 _FIELDS = ("id_field", "text_fields", "metadata_fields", "vector_field")
 _READING = ("format_", *_FIELDS, "max_size", "passage_size")
 _ANALYZER = ("language", "stopwords", "stemmer", "also")
@@ -184,9 +181,7 @@ def ray_search_command(
     index = connect(name)
     missing: dict[int, str] = {}
     with click.open_file(output or "-", "w", encoding="utf-8", lazy=True) as stream:
-        while block := list(islice(queries, _BATCH)):
-            with usage_errors():
-                batch = search_for(index, [asked.text for asked in block], query, None, options)
+        for block, batch in each_batch(index, queries, query, None, options):
             missing |= batch.missing if isinstance(batch, RayBatch) else {}
             write(stream, Answers(block, batch, query is None, options["offset"] + 1))
         stream.flush()

@@ -135,9 +135,7 @@ def search_command(
     index = open_index(index_path, options)
     # Opened on the first write, so that an error before it leaves the file unchanged.
     with click.open_file(output or "-", "w", encoding="utf-8", lazy=True) as stream:
-        while block := list(islice(queries, _BATCH)):
-            with usage_errors():
-                batch = search_for(index, [asked.text for asked in block], query, vector, options)
+        for block, batch in each_batch(index, queries, query, vector, options):
             asked_in_file, first = queries_path is not None, options["offset"] + 1
             groups = None
             if options["group"] is not None and isinstance(batch, BatchResult):
@@ -162,7 +160,21 @@ def check_rankings(
         raise click.UsageError(message)
 
 
-def search_for(
+def each_batch(
+    index: BM25Index | RayIndex,
+    queries: Iterator[Query],
+    query: str | None,
+    vector: dict[str, float] | None,
+    options: Mapping[str, Any],
+) -> Iterator[tuple[list[Query], BatchResult | RayBatch | Fused]]:
+    """Yield queries, and what is found for them; arguments as of the commands."""
+    while block := list(islice(queries, _BATCH)):
+        with usage_errors():
+            found = _search_for(index, [asked.text for asked in block], query, vector, options)
+        yield block, found
+
+
+def _search_for(
     index: BM25Index | RayIndex,
     texts: list[str],
     query: str | None,

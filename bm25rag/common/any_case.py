@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bm25rag.common.strings import utf8
+from bm25rag.common.strings import text_of, utf8
 
 
 class AnyCase:
@@ -70,13 +70,13 @@ class _FoldedText:
     """A text in small letters, which may have other numbers of bytes than the text itself."""
 
     def __init__(self, text: bytes, wanted: str) -> None:
-        self._bytes, self._text, self._wanted = text, _decoded(text), wanted
+        self._bytes, self._text, self._wanted = text, text_of(text), wanted
         self._folded = self._text.translate(_FOLDS)
         self._known = (0, 0)  # a place in both, in bytes and in characters
 
     def find(self, at: int) -> _Span | None:
         byte, character = self._known
-        character += len(_decoded(self._bytes[byte:at]))
+        character += len(text_of(self._bytes[byte:at]))
         first = self._folded.find(self._wanted, character)
         self._known = at, character
         if first < 0:
@@ -104,7 +104,3 @@ class _Folds(dict[int, int]):
 _FOLDS = _Folds({ord("\u0131"): ord("\u0131")})
 # What is not ASCII and has cases that are: the long s, and the sign of Kelvin.
 _LIKE_ASCII = ("\u017f".encode(), "\u212a".encode())
-
-
-def _decoded(text: bytes) -> str:
-    return text.decode("utf-8", "surrogatepass")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 
 
@@ -14,3 +15,10 @@ def finite(value: object) -> object:
     if isinstance(value, dict):
         return {key: finite(item) for key, item in value.items()}
     return value
+
+
+def plain(value: object) -> str:
+    """Return a date as an ISO string, for ``default`` of ``json.dumps``."""
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    raise TypeError(f"cannot write {type(value).__name__} as JSON")

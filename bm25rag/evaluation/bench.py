@@ -103,16 +103,13 @@ def benchmark(
     loaded = load_collection(collection, split)
     evaluator = Evaluator(loaded.qrels, measures)
     known, digest = _known(loaded)
+    run = {"k": k, "cpus": cpus, "memory": memory, "trials": trials, "warmup": warmup}
     setting = {
         "collection": loaded.name,
         "documents": len(known),
         "queries": len(loaded.queries),
         "digest": digest,
-        "k": k,
-        "cpus": cpus,
-        "memory": memory,
-        "trials": trials,
-        "warmup": warmup,
+        **run,
         "measures": list(measures),
     }
     output = Path(folder)
@@ -120,13 +117,9 @@ def benchmark(
     job: dict[str, Any] = {
         "collection": (collection, split),
         "folder": str(Path.cwd()),
-        "k": k,
+        **run,
         # Deep enough for all measures: recall at 100 needs 100 results.
         "depth": max(k, *(measure.cutoff or _DEPTH for measure in evaluator.measures.values())),
-        "cpus": cpus,
-        "memory": memory,
-        "trials": trials,
-        "warmup": warmup,
         "threads": sorted({1, cpus}),
         "query": next(iter(loaded.queries.values())),
         "saved": str(output.resolve() / "job.saved"),

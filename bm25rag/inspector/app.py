@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import logging
 import warnings
 from collections.abc import Callable
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs
 
 from anyio import CapacityLimiter, to_thread
@@ -17,14 +16,18 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from bm25rag.common.json_values import finite
+from bm25rag.common import listening
+from bm25rag.common.json_values import finite, plain
 from bm25rag.errors import BM25Error, CommitNotFoundError
 from bm25rag.inspector.asked import Asked
 from bm25rag.inspector.desk import Desk
-from bm25rag.inspector.guard import App, guarded
+from bm25rag.inspector.guard import guarded
 from bm25rag.inspector.judgements import LARGEST_GRADE
 from bm25rag.inspector.rendering import Pages
 from bm25rag.inspector.views import VIEWS
+
+if TYPE_CHECKING:
+    import uvicorn
 
 _log = logging.getLogger(__name__)
 _STATIC = {
@@ -38,8 +41,8 @@ _BUG = "This is a bug in bm25rag: please report it, with the traceback that the 
 _Result = TypeVar("_Result")
 
 
-def make_app(desk: Desk, host: str = "127.0.0.1") -> App:
-    """Return the application for a host at which it listens."""
+def make_server(desk: Desk, host: str = "127.0.0.1") -> uvicorn.Server:
+    """Return what answers at a host."""
     inspector = _Inspector(desk)
     routes = [
         Route("/", inspector.show),
@@ -49,7 +52,9 @@ def make_app(desk: Desk, host: str = "127.0.0.1") -> App:
         Route("/{view}.json", inspector.show_json),
         Route("/{view}", inspector.show),
     ]
-    return guarded(Starlette(routes=routes), host)
+    app = guarded(Starlette(routes=routes), host)
+    # h11 limits how long an address and headers may be.
+    return listening.make_server(app, http="h11", ws="none", lifespan="off")
 
 
 class _Inspector:
@@ -155,13 +160,7 @@ class _Inspector:
 
 def to_json(value: object) -> str:
     """Return JSON that all readers take: dates are ISO strings, what is not finite ``null``."""
-    return json.dumps(finite(value), default=_plain, indent=1)
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, dt.date):
-        return value.isoformat()
-    raise TypeError(f"cannot write {type(value).__name__} as JSON")
+    return json.dumps(finite(value), default=plain, indent=1)
 
 
 def _failure(error: Exception) -> tuple[int, str]:

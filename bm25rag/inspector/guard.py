@@ -8,15 +8,10 @@ allows no script but ours).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
 from ipaddress import ip_address
-from typing import Any
 from urllib.parse import urlsplit
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Message, Receive, Send], Awaitable[None]]
+from bm25rag.common.listening import App, Message, Receive, Send
 
 POLICY = "; ".join(
     [

@@ -7,41 +7,24 @@ says what searches do with them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bm25rag.common.arrays import Int64, UInt8, UInt16, UInt32, Unsigned
+from bm25rag.common.arrays import Int64, UInt8, UInt32, Unsigned
 from bm25rag.common.chunks import Growing
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import strip_cells, strip_levels
-from bm25rag.segments.doc_blocks import DocBlocks, pointer_type
-from bm25rag.segments.postings import StripRows
+from bm25rag.segments.doc_blocks import pointer_type
+from bm25rag.segments.postings import Postings, StripRows
+
+if TYPE_CHECKING:
+    from bm25rag.segments.postings_builder import Placed
 
 # From how many documents on a segment of vectors has rows; how many postings for each strip, on
 # average, a term with a row must have; and in how many of the strips a term must be to have a level
 # for each. Measured at 2 million vectors; see ``docs/sparse-vectors.md``.
 STRIPS_FROM, LEAST_IN_STRIP, DENSE = 1 << 18, 1 / 16, 0.25
-
-
-class Placed(Protocol):
-    """Postings of some terms; the names are those of ``Postings``."""
-
-    @property
-    def indptr(self) -> Unsigned | Int64:
-        """Where each term's postings begin."""
-
-    @property
-    def documents(self) -> UInt16:
-        """Document numbers within their blocks."""
-
-    @property
-    def doc_blocks(self) -> DocBlocks:
-        """Which block each posting is in."""
-
-    @property
-    def codes(self) -> Unsigned:
-        """Impact codes."""
 
 
 class RowMaker:
@@ -79,25 +62,25 @@ class RowMaker:
         least = max(1, int(self._cells * LEAST_IN_STRIP))
         return np.flatnonzero(np.diff(indptr.astype(np.int64)) >= least).astype(np.uint32)
 
-    def each(self, postings: Placed, terms: UInt32) -> Iterator[UInt8]:
+    def each(self, postings: Postings | Placed, terms: UInt32) -> Iterator[UInt8]:
         """Yield the rows of some of these terms."""
         limit = int(self._cells * DENSE)
         return (self._row(postings, number, limit) for number in terms.tolist())
 
-    def like(self, postings: Placed, number: int, size: int) -> UInt8:
+    def like(self, postings: Postings | Placed, number: int, size: int) -> UInt8:
         """Return the row of a term in the form that its size in a file shows: levels, or pairs.
 
         The writer of a file decides which form pays, and which terms have rows.
         """
         return self._row(postings, number, -1 if size == self._cells else self._cells)
 
-    def _row(self, postings: Placed, number: int, limit: int) -> UInt8:
+    def _row(self, postings: Postings | Placed, number: int, limit: int) -> UInt8:
         """Return a term's row: pairs, if it is in at most so many strips."""
         starts = postings.doc_blocks.starts(number, postings.indptr.data)
         some = postings.documents, postings.codes, starts
         return backend.current().strip_row(*some, self._levels, self._in_block, limit)
 
-    def rows(self, postings: Placed) -> StripRows | None:
+    def rows(self, postings: Postings | Placed) -> StripRows | None:
         """Return the rows of all frequent terms; ``None`` if there are none."""
         terms = self.frequent(postings.indptr)
         if not len(terms):

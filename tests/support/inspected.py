@@ -20,10 +20,10 @@ from bm25rag import Analyzer, BM25Index, Document
 pytest.importorskip("jinja2", reason="the extra inspect is not installed")
 pytest.importorskip("starlette", reason="the extra inspect is not installed")
 pytest.importorskip("uvicorn", reason="the extra inspect is not installed")
+from bm25rag.inspector.app import make_server
 from bm25rag.inspector.desk import Desk
 from bm25rag.inspector.judgements import Judgements
 from bm25rag.inspector.opened import OpenedIndex
-from bm25rag.inspector.serving import make_server
 
 VIEWS = [
     *("search", "document", "analysis", "compare", "terms", "term", "judged", "cost", "health"),

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import os
-import socket
-from collections.abc import Awaitable, Callable, MutableMapping
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any
 
 from bm25rag.cli.terminal import write_message
+from bm25rag.common.listening import App, Message, Receive, Send, make_server, serve
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
 TOKEN = "BM25RAG_MCP_TOKEN"
 _SHORTEST_TOKEN = 16
-# Bytes of a request, connections at once, and seconds for answers when it ends.
-_LARGEST, _CONNECTIONS, _PATIENCE = 16 << 20, 100, 2
-
-_Message = MutableMapping[str, Any]
-_App = Callable[
-    [_Message, Callable[[], Awaitable[_Message]], Callable[[_Message], Awaitable[None]]],
-    Awaitable[None],
-]
+_LARGEST = 16 << 20  # bytes of a request
 
 
 def serve_http(server: Server[Any], host: str, port: int, message: str) -> None:
     """Answer until the process is interrupted."""
-    import uvicorn
-
     token = os.environ.get(TOKEN, "")
     if len(token) < _SHORTEST_TOKEN or not token.isascii():
         raise ValueError(
@@ -40,29 +30,15 @@ def serve_http(server: Server[Any], host: str, port: int, message: str) -> None:
     app = server.streamable_http_app(
         host=host, stateless_http=True, json_response=True, max_request_body_size=_LARGEST
     )
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, port), family=family) as listening:
-        shown = f"[{host}]" if ":" in host else host
-        write_message(f"{message} http://{shown}:{listening.getsockname()[1]}/mcp")
-        config = uvicorn.Config(
-            _behind(token, _while_asked(app)),
-            log_level="critical",
-            limit_concurrency=_CONNECTIONS,
-            timeout_graceful_shutdown=_PATIENCE,
-            server_header=False,
-        )
-        uvicorn.Server(config).run(sockets=[listening])
+    answering = make_server(_behind(token, _while_asked(app)))
+    serve(answering, host, port, lambda address: write_message(f"{message} {address}mcp"))
 
 
-def _behind(token: str, app: _App) -> _App:
+def _behind(token: str, app: App) -> App:
     """Return an application that refuses requests without the token."""
     expected = f"Bearer {token}".encode()
 
-    async def guarded(
-        scope: _Message,
-        receive: Callable[[], Awaitable[_Message]],
-        send: Callable[[_Message], Awaitable[None]],
-    ) -> None:
+    async def guarded(scope: Message, receive: Receive, send: Send) -> None:
         given = [value for name, value in scope.get("headers", ()) if name == b"authorization"]
         if scope["type"] == "lifespan" or (len(given) == 1 and compare_digest(given[0], expected)):
             await app(scope, receive, send)
@@ -76,21 +52,17 @@ def _behind(token: str, app: _App) -> _App:
     return guarded
 
 
-def _while_asked(app: _App) -> _App:
+def _while_asked(app: App) -> App:
     """Return an application that ends the work on a request when its client has gone.
 
     Otherwise calls that nobody waits for would keep others waiting.
     """
     import anyio
 
-    async def watched(
-        scope: _Message,
-        receive: Callable[[], Awaitable[_Message]],
-        send: Callable[[_Message], Awaitable[None]],
-    ) -> None:
+    async def watched(scope: Message, receive: Receive, send: Send) -> None:
         whole, gone = anyio.Event(), anyio.Event()
 
-        async def received() -> _Message:
+        async def received() -> Message:
             if whole.is_set():
                 await gone.wait()
                 return {"type": "http.disconnect"}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from bm25rag.documents import Document
-from bm25rag.evaluation.systems.base import Found, SavedSystem
+from bm25rag.evaluation.systems.base import FolderSystem, Found, SavedSystem
 
 
 class Ours(SavedSystem):
@@ -41,20 +39,14 @@ class Ours(SavedSystem):
         self._index = self._type.open(folder)
 
 
-class OnDisk(Ours):
+class OnDisk(FolderSystem, Ours):
     """bm25rag, built in a folder as what does not fit into memory is, and read from there."""
 
     streams = True
 
     def __init__(self) -> None:
-        super().__init__()
-        self._folder = Path(tempfile.mkdtemp(prefix="bm25rag-bench-"))
+        Ours.__init__(self)
+        FolderSystem.__init__(self)
 
     def build(self, documents: Iterable[Document]) -> None:
-        self._index = self._type.build(documents, self._folder / "index")
-
-    def save(self, folder: Path) -> None:
-        shutil.copytree(self._folder / "index", folder)
-
-    def close(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._index = self._type.build(documents, self._folder)

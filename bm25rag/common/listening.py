@@ -1,0 +1,66 @@
+"""A web application on a port of this machine, until it is interrupted."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import uvicorn
+
+# What ASGI calls so.
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
+
+# Connections at once, and seconds for answers when it ends.
+_CONNECTIONS, _PATIENCE = 100, 2
+
+
+def make_server(app: App, **options: Any) -> uvicorn.Server:
+    """Return what answers on a socket; options are those of ``uvicorn.Config``."""
+    import uvicorn
+
+    config = uvicorn.Config(
+        app,
+        log_level="critical",
+        limit_concurrency=_CONNECTIONS,
+        timeout_graceful_shutdown=_PATIENCE,
+        server_header=False,
+        **options,
+    )
+    return uvicorn.Server(config)
+
+
+def serve(server: uvicorn.Server, host: str, port: int, tell: Callable[[str], None]) -> None:
+    """Answer until the process is interrupted; port 0 is any that is free.
+
+    ``tell`` is called with the address when it can be opened. An ``OSError`` says that the port is
+    in use, or that nothing can listen there.
+    """
+    with _listening(host, port) as listening:
+        shown = f"[{host}]" if ":" in host else host
+        tell(f"http://{shown}:{listening.getsockname()[1]}/")
+        server.run(sockets=[listening])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            message = (
+                f"port {port} of {host} is in use: stop what listens there, or choose another "
+                "with --port; --port 0 takes any that is free"
+            )
+        elif error.errno in (errno.EACCES, errno.EADDRNOTAVAIL) or isinstance(
+            error, socket.gaierror
+        ):
+            message = f"cannot listen at {host}, port {port}: {error.strerror or error}"
+        else:
+            raise
+        raise OSError(message) from error
