@@ -62,23 +62,11 @@ def make_answer(
     at_least: int = 0,
     nothing: str = "Nothing found.",
 ) -> Answer:
-    """Put an answer together.
+    """Put an answer together of parts, which leave the ``FRAME`` of the budget free.
 
-    Parameters
-    ----------
-    name, parts
-        The parts, which leave the ``FRAME`` of the budget free, and what they are called.
-    unit, total, returned
-        What is counted, of how many there are (``None`` if that is not known), and how many are
-        here.
-    truncated
-        Whether something was left out though the units are there.
-    cursor
-        Where to go on, if there is more.
-    at_least
-        What there is at least of what is not known.
-    nothing
-        What to say if there are no parts.
+    ``returned`` units are here, of a ``total`` or, if that is ``None``, of ``at_least`` so many.
+    ``truncated`` says that something was left out though the units are there; ``cursor`` where to
+    go on, if there is more; ``nothing`` what to say if there are no parts.
     """
     truncated = truncated or cursor is not None
     content: dict[str, Any] = {

@@ -29,12 +29,7 @@ _IN_COMMIT = re.compile(r"statistics\.bin|shard-\d+")
 def check_new(folder: str) -> None:
     """Refuse to build in a folder that holds anything but a build that has not ended.
 
-    Raises
-    ------
-    FileExistsError
-        If it holds an index, sharded or not.
-    NotAnIndexError
-        If it is a file, or holds something else.
+    It is a ``FileExistsError`` if it holds an index, and otherwise a ``NotAnIndexError``.
     """
     if not os.path.lexists(folder):
         return

@@ -24,15 +24,7 @@ def check_memory(name: str, value: object) -> int:
 
 
 def check_size(name: str, value: object) -> int:
-    """Return a number of bytes, given as such or as in ``"512MiB"``, ``"2GiB"`` or ``"1.5GB"``.
-
-    Raises
-    ------
-    TypeError
-        If it is neither a string nor an integer.
-    ValueError
-        If it is no size, or none above 0.
-    """
+    """Return a number of bytes, given as such or as in ``"512MiB"``, ``"2GiB"`` or ``"1.5GB"``."""
     expected = f"{name} must be a size like '512MiB' or '2GB', or a number of bytes"
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise TypeError(f"{expected}, got {value!r:.100}")

@@ -175,18 +175,9 @@ def ask(
 ) -> Answers:
     """Ask one replica of each part, and others if that is gone, slow or of an older commit.
 
-    Parameters
-    ----------
-    parts
-        The replicas of each part.
-    operation, arguments, within
-        As for ``Host.answer``, whose errors this raises, if it is for wrong arguments.
-    deadline
-        Seconds that it may take.
-    shards
-        How many shards the index had when it was last asked.
-    avoided
-        Replicas that were gone or slow, and until when they are asked last; changed here.
+    What is asked is as for ``Host.answer``, whose errors this raises, if it is for wrong arguments.
+    ``shards`` is how many the index had when it was last asked. ``avoided`` has the replicas that
+    were gone or slow, and until when they are asked last; it is changed here.
     """
     question = _Question(parts, operation, arguments, deadline, avoided, within)
     question.run()

@@ -63,31 +63,11 @@ def open_folder(
     commit: str | None = None,
     keep: int | None = None,
 ) -> LiveIndex:
-    """Open a folder that holds an index.
+    """Open a folder that holds an index of a kind, as ``BM25Index.open`` does, with its errors.
 
-    Parameters
-    ----------
-    kind
-        Of which kind that is.
-    folder
-        The folder.
-    mode, mmap, tokenizer, untrusted, timeout
-        As for ``BM25Index.open``.
-    mirror
-        What keeps the folder as a remote one is.
-    empty
-        Returns the state that mode ``"a"`` makes a folder of which holds none.
-    check
-        Raises if what was read must not be opened.
-    commit
-        The id of the commit to read; ``None`` for the last.
-    keep
-        For how many milliseconds earlier commits are kept; ``None``: as before.
-
-    Raises
-    ------
-    StorageError, TokenizerRequiredError
-        As ``BM25Index.open``.
+    ``mirror`` keeps the folder as a remote one is, ``empty`` returns the state that mode ``"a"``
+    makes a folder of which holds none, ``check`` raises if what was read must not be opened,
+    ``keep`` is for how many milliseconds earlier commits are kept, ``None`` for as long as before.
     """
     writer = None
     if mode != "r":

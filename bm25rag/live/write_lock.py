@@ -34,15 +34,10 @@ class WriteLock:
         self.merge_lock, self.merging = threading.Lock(), set()
 
     def taken(self) -> AbstractContextManager[bool]:
-        """Return the lock, to be held by ``with``.
+        """Return the lock, to be held by ``with``, unless this thread holds it already.
 
         It is Python's own: Ctrl-C comes before or after it is taken or given up, while it may
         come within a context manager that is written in Python, and leave the lock held.
-
-        Raises
-        ------
-        RuntimeError
-            If this thread holds it already.
         """
         if self._lock._is_owned():  # type: ignore[attr-defined]  # as threading.Condition asks it
             raise RuntimeError(

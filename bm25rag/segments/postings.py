@@ -163,18 +163,9 @@ class Postings:
     def find(self, term: bytes) -> Int64:
         """Return where the postings of a term begin in each of s blocks, and where they end.
 
-        The kernels do the same (``lookup``) where all that they read is known to be right.
-
-        Returns
-        -------
-        starts
-            Places in ``documents`` and ``codes``, ascending, int64 (s + 1,); all equal if no
-            document contains the term.
-
-        Raises
-        ------
-        CorruptIndexError
-            If the postings come from a file that is damaged there.
+        These are places in ``documents`` and ``codes``, ascending, int64 (s + 1,); all equal if no
+        document contains the term. A ``CorruptIndexError`` says that the file is damaged there. The
+        kernels do the same (``lookup``) where all that they read is known to be right.
         """
         number = self.terms.find(term)
         if number < 0:
@@ -209,12 +200,7 @@ class Postings:
     def between(self, first: int, last: int) -> tuple[Int64, UInt32, Unsigned]:
         """Return the postings of the terms from ``first`` to before ``last``; raise as ``find``.
 
-        Returns
-        -------
-        sizes
-            How many postings each term has, int64.
-        documents, codes
-            Their documents, uint32, and their codes.
+        These are the number of each term's, int64, their documents, uint32, and their codes.
         """
         bounds = self.indptr[first : last + 1].astype(np.int64)
         codes = self.codes[bounds[0] : bounds[-1]]

@@ -126,12 +126,7 @@ def join_rows(tables: Sequence[UInt32]) -> tuple[UInt32, list[UInt32]]:
 def join_fields(run: Run, fields: int) -> tuple[Run, UInt32]:
     """Make the postings of documents from those of their fields, which are numbered in turn.
 
-    Returns
-    -------
-    run
-        The postings, with numbers of rows in place of tf.
-    rows
-        The distinct rows, (K, fields).
+    They have numbers of rows in place of tf; the distinct rows, (K, fields), are returned too.
     """
     documents, columns = np.divmod(run.documents, run.documents.dtype.type(fields))
     is_first = np.ones(len(documents), np.bool_)
@@ -156,15 +151,10 @@ def count_analysis(run: Run, analysis: int, analyses: int) -> tuple[Run, UInt32]
 
 
 def number_lengths(lengths: UInt32) -> tuple[UInt32, UInt32]:
-    """Return numbers for the lengths of documents by each of several analyses, (n, A).
+    """Number the lengths of documents by each of several analyses, (n, A).
 
-    Returns
-    -------
-    rows
-        The distinct rows, of documents and of codes.
-    numbers
-        The row of each document, and then for each analysis the row of that length alone, 0 where
-        it is 0, uint32 (A + 1, n).
+    Return the distinct rows, of documents and of codes, and, uint32 (A + 1, n), the row of each
+    document, and then for each analysis the row of that length alone, 0 where it is 0.
     """
     count, analyses = lengths.shape
     rows = np.zeros((analyses + 1, count, analyses), np.uint32)

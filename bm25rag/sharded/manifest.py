@@ -136,17 +136,7 @@ def _checksum(folder: str) -> int:
 
 
 def read_sharded(folder: str, *, writing: bool = False, name: str | None = None) -> ShardedManifest:
-    """Read the manifest of a sharded index; ``name`` is as for ``read_manifest``.
-
-    Raises
-    ------
-    NotAnIndexError
-        If the folder holds none, but perhaps a plain index or one whose build has not ended.
-    FormatVersionError
-        If only a newer bm25rag can read it, or, with ``writing``, write to it.
-    CorruptIndexError
-        If it is damaged.
-    """
+    """Read the manifest of a sharded index, as ``read_manifest`` does its own."""
     try:
         return read_sealed(folder, name or SHARDED, _FORMAT, _parse, writing=writing)
     except NotAnIndexError:

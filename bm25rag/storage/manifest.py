@@ -110,14 +110,9 @@ def read_sealed(
 ) -> _Parsed:
     """Read a file that ``replace_sealed`` wrote, and parse its body.
 
-    Raises
-    ------
-    NotAnIndexError
-        If it is missing, perhaps because a build has not ended, or of another format.
-    FormatVersionError
-        If only a newer bm25rag can read it, or, with ``writing``, write to its folder.
-    CorruptIndexError
-        If it is damaged, or ``parse`` raises an error of ``UNREADABLE``.
+    Raise ``NotAnIndexError`` if it is missing, perhaps because a build has not ended, or of another
+    format; ``FormatVersionError`` if only a newer bm25rag can read it, or, with ``writing``, write
+    to its folder; ``CorruptIndexError`` if it is damaged, or ``parse`` raises one of ``UNREADABLE``.
     """
     path = os.path.join(folder, name)
     try:

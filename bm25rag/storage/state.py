@@ -76,13 +76,7 @@ def check_extra(extra: object) -> dict[str, Any]:
 def check_settings(
     folder: str, state: State, analyzer: Analyzer | None, parameters: dict[str, Any]
 ) -> None:
-    """Check that a state has an analyzer and parameters; ``None`` stands for any analyzer.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it has others, or these are wrong.
-    """
+    """Check that a state has an analyzer and parameters; ``None`` stands for any analyzer."""
     if analyzer is not None and state.analyzer != analyzer:
         raise ValueError(
             f"analyzer is {analyzer!r}, but the index in {folder!r} was made with "

@@ -274,6 +274,13 @@ def test_by_http_a_token_is_needed(
     fails(3, "--http needs a token of at least 16 ASCII characters", "mcp", saved, "--http")
 
 
+def test_by_http_a_port_in_use_is_named(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BM25RAG_MCP_TOKEN", TOKEN)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        fails(3, f"port {port} of 127.0.0.1 is in use", "mcp", saved, "--http", "--port", port)
+
+
 # --- resources and prompts -----------------------------------------------------------
 
 
