@@ -43,16 +43,7 @@ list, and that our own adapters import nothing else.
 from __future__ import annotations
 
 from bm25rag.analysis import STOPWORD_LISTS, Tokenizer, load_stopwords
-from bm25rag.asking import (
-    Asking,
-    Expand,
-    Fusing,
-    Options,
-    Page,
-    Question,
-    is_blank,
-    with_fields,
-)
+from bm25rag.asking import Asking, Expand, Fusing, Options, Page, Question, is_blank, with_fields
 from bm25rag.awaited_calls import end_threads, in_read_thread, in_write_thread
 from bm25rag.common.checks import (
     check_choice,

@@ -161,11 +161,7 @@ class Asking(NamedTuple):
         return index.expand(question, filter, **arguments), False
 
     def find(
-        self,
-        index: BM25Index,
-        question: Question,
-        k: int,
-        filter: FilterSpec | None = None,
+        self, index: BM25Index, question: Question, k: int, filter: FilterSpec | None = None
     ) -> list[Hit]:
         """Return the k best documents; for a blank question, the first k that pass the filter.
 

@@ -11,18 +11,7 @@ from bm25rag.common.arrays import Bool, Int64
 from bm25rag.common.codec import decode_each
 from bm25rag.filters import FilterSpec
 from bm25rag.index import BM25Index
-from bm25rag.metadata.field import (
-    FALSE,
-    LIST,
-    NULL,
-    OTHER,
-    REAL,
-    SHAPE,
-    STRING,
-    TRUE,
-    WHOLE,
-    Field,
-)
+from bm25rag.metadata.field import FALSE, LIST, NULL, OTHER, REAL, SHAPE, STRING, TRUE, WHOLE, Field
 from bm25rag.metadata.fields import Fields
 from bm25rag.search.filter_masks import masks_of
 from bm25rag.search.finding import parse_filter

@@ -167,10 +167,7 @@ def _line_count(documents: Sequence[Document]) -> int:
 
 
 def _of_source(
-    index: BM25Index,
-    source: str,
-    span: tuple[int, int | None] | None,
-    within: FilterSpec | None,
+    index: BM25Index, source: str, span: tuple[int, int | None] | None, within: FilterSpec | None
 ) -> list[Document]:
     """Return the documents of a source in the order of its lines, those that hold some of them."""
     asked, own = parse_filter({"source": {"$eq": source}}), parse_filter(within)

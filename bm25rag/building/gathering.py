@@ -84,11 +84,7 @@ def gather(
         try:
             part = _Part(source, blocks, digest, part_room(plan.memory, plan.threads))
             index.add(part, plan.on_duplicate, plan.threads, wants_ids=False)
-            receipt = begun | {
-                "read": digest.documents,
-                "digest": str(digest),
-                "ended": part.ended,
-            }
+            receipt = begun | {"read": digest.documents, "digest": str(digest), "ended": part.ended}
             index.commit(receipt)
         finally:
             index.abandon()

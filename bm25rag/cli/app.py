@@ -22,12 +22,7 @@ from bm25rag.cli.grep import grep_command
 from bm25rag.cli.health import doctor_command, stats_command, verify_command
 from bm25rag.cli.indexing import add_command, compact_command, delete_command, index_command
 from bm25rag.cli.inspect import inspect_command
-from bm25rag.cli.maintenance import (
-    backup_command,
-    commits_command,
-    repair_command,
-    restore_command,
-)
+from bm25rag.cli.maintenance import backup_command, commits_command, repair_command, restore_command
 from bm25rag.cli.make_queries import make_queries_command
 from bm25rag.cli.mcp.command import mcp_command
 from bm25rag.cli.options import examples

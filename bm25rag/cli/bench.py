@@ -58,11 +58,7 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
     "--beside", metavar="FILE", type=PATH, help="Published rows, as JSON, shown beside the others."
 )
 def bench_command(
-    collection: str,
-    output: Path,
-    systems: tuple[str, ...],
-    prices: Path | None,
-    **options: Any,
+    collection: str, output: Path, systems: tuple[str, ...], prices: Path | None, **options: Any
 ) -> None:
     """Measure systems on COLLECTION, a BEIR folder or a name of ir_datasets.
 

@@ -7,13 +7,7 @@ from typing import Any
 
 import click
 
-from bm25rag.cli.options import (
-    examples,
-    filter_option,
-    open_index,
-    reading_argument,
-    usage_errors,
-)
+from bm25rag.cli.options import examples, filter_option, open_index, reading_argument, usage_errors
 from bm25rag.cli.output import to_json
 from bm25rag.cli.terminal import one_line, write_result
 from bm25rag.grep import Grep, GrepMatch

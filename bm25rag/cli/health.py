@@ -23,10 +23,7 @@ _PACKAGES = ("bm25rag", "numpy", "PyStemmer", "scipy")
 
 @click.command(
     "stats",
-    epilog=examples(
-        "bm25rag stats docs.bm25",
-        "bm25rag stats docs.bm25 --json | jq .documents",
-    ),
+    epilog=examples("bm25rag stats docs.bm25", "bm25rag stats docs.bm25 --json | jq .documents"),
 )
 @reading_argument
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -76,12 +73,7 @@ def _show(value: object) -> str:
     return "none" if value is None else str(value)
 
 
-@click.command(
-    "verify",
-    epilog=examples(
-        "bm25rag verify docs.bm25",
-    ),
-)
+@click.command("verify", epilog=examples("bm25rag verify docs.bm25"))
 @index_argument
 def verify_command(index_path: Path | str, untrusted: bool) -> None:
     """Check every byte of an index: checksums, sizes and contents.

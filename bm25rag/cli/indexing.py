@@ -251,10 +251,7 @@ def _filter_of(sources: Sequence[str]) -> dict[str, Any]:
     return {"$or": [{"source": {"$in": names}}, *below]}
 
 
-@click.command(
-    "compact",
-    epilog=examples("bm25rag compact docs.bm25 && bm25rag verify docs.bm25"),
-)
+@click.command("compact", epilog=examples("bm25rag compact docs.bm25 && bm25rag verify docs.bm25"))
 @index_argument
 def compact_command(index_path: Path | str, untrusted: bool) -> None:
     """Rewrite an index as one segment, without deleted and replaced documents.

@@ -35,10 +35,7 @@ def backup_command(folder: Path | str, target: Path | str, link: bool, force: bo
     write_message(f"Backed up {one_line(folder)} to {one_line(target)}.")
 
 
-@click.command(
-    "restore",
-    epilog=examples("bm25rag restore /backups/docs.bm25 docs.bm25 --force"),
-)
+@click.command("restore", epilog=examples("bm25rag restore /backups/docs.bm25 docs.bm25 --force"))
 @click.argument("source", type=INDEX_PATH)
 @click.argument("folder", metavar="INDEX", type=INDEX_PATH)
 @_overwrite
@@ -50,10 +47,7 @@ def restore_command(source: Path | str, folder: Path | str, force: bool) -> None
 
 @click.command(
     "repair",
-    epilog=examples(
-        "bm25rag repair docs.bm25 --dry-run --json",
-        "bm25rag repair docs.bm25",
-    ),
+    epilog=examples("bm25rag repair docs.bm25 --dry-run --json", "bm25rag repair docs.bm25"),
 )
 @click.argument("folder", metavar="INDEX", type=INDEX_PATH)
 @click.option("--dry-run", is_flag=True, help="Only tell what is damaged and would go.")

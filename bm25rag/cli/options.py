@@ -33,10 +33,7 @@ class _IndexPath(click.Path):
     """A path of this machine, or the URL of a remote folder, which stays a string."""
 
     def convert(
-        self,
-        value: str | PathLike[str],
-        param: click.Parameter | None,
-        ctx: click.Context | None,
+        self, value: str | PathLike[str], param: click.Parameter | None, ctx: click.Context | None
     ) -> Any:
         if is_url(value):
             return value

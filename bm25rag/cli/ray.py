@@ -11,14 +11,7 @@ import click
 
 from bm25rag import Analyzer
 from bm25rag.cli.indexing import index_command
-from bm25rag.cli.options import (
-    PATH,
-    SCORING,
-    examples,
-    scoring_parameters,
-    together,
-    usage_errors,
-)
+from bm25rag.cli.options import PATH, SCORING, examples, scoring_parameters, together, usage_errors
 from bm25rag.cli.output import WRITERS, Answers
 from bm25rag.cli.reading import fields_of
 from bm25rag.cli.search import check_rankings, each_batch, format_of, queries_of, search_command

@@ -217,10 +217,7 @@ def format_of(format_: str | None, as_json: bool) -> str:
 
 
 @click.command(
-    "explain",
-    epilog=examples(
-        'bm25rag explain docs.bm25 "how do I install it" guide.md#3',
-    ),
+    "explain", epilog=examples('bm25rag explain docs.bm25 "how do I install it" guide.md#3')
 )
 @reading_argument
 @click.argument("query")

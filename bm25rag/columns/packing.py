@@ -26,9 +26,7 @@ _BEHIND = np.zeros(8, np.uint8)
 
 
 def pack_columns(
-    name: str,
-    columns: Sequence[LivingStrings],
-    new: Callable[[Any], Growing | Spool] = Growing,
+    name: str, columns: Sequence[LivingStrings], new: Callable[[Any], Growing | Spool] = Growing
 ) -> dict[str, Array | Chunks]:
     """Return the arrays of a file for the living strings of some columns, packed if that pays.
 

@@ -259,11 +259,7 @@ class RayIndex:
         return explanation
 
     def get(
-        self,
-        ids: Iterable[str],
-        filter: FilterSpec | None = None,
-        *,
-        deadline: float = DEADLINE,
+        self, ids: Iterable[str], filter: FilterSpec | None = None, *, deadline: float = DEADLINE
     ) -> list[Document]:
         """Return documents by id, in the order asked; those that are not there are left out."""
         wanted = check_ids(ids)

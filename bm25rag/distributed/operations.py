@@ -238,11 +238,7 @@ def _merge_hybrid(
 
 
 def _get(
-    shard: BM25Index,
-    first_row: int,
-    threads: int,
-    ids: Sequence[str],
-    filter: FilterSpec | None,
+    shard: BM25Index, first_row: int, threads: int, ids: Sequence[str], filter: FilterSpec | None
 ) -> dict[str, Document]:
     return {document.id: document for document in shard.get(ids, filter)}
 

@@ -7,12 +7,4 @@ from bm25rag.distributed.client import RayIndex
 from bm25rag.distributed.results import RayBatch
 from bm25rag.distributed.serving import connect, serve, stop
 
-__all__ = [
-    "RayBatch",
-    "RayIndex",
-    "build",
-    "build_dataset",
-    "connect",
-    "serve",
-    "stop",
-]
+__all__ = ["RayBatch", "RayIndex", "build", "build_dataset", "connect", "serve", "stop"]

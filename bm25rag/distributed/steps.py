@@ -341,8 +341,5 @@ def finish(
     tokens = add_tokens(of_shard for _, of_shard in totals)
     state = plan.empty._replace(extra=extra, probe=plan.empty.analyzer.probe())
     publish(
-        plan.folder,
-        len(receipts),
-        join_partitions(documents, tokens, merged),
-        state.settings(),
+        plan.folder, len(receipts), join_partitions(documents, tokens, merged), state.settings()
     )

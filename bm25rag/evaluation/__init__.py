@@ -16,12 +16,7 @@ from bm25rag.evaluation.cost import (
 )
 from bm25rag.evaluation.dynascore import Dynascores, dynascore
 from bm25rag.evaluation.files import read_qrels, read_run, write_qrels, write_run
-from bm25rag.evaluation.fusion_tuning import (
-    FusionSettings,
-    FusionTuning,
-    fuse_runs,
-    tune_fusion,
-)
+from bm25rag.evaluation.fusion_tuning import FusionSettings, FusionTuning, fuse_runs, tune_fusion
 from bm25rag.evaluation.known_items import KnownItems, ask_model, known_items
 from bm25rag.evaluation.measures import MEASURES, Evaluation, evaluate
 from bm25rag.evaluation.runs import run_of

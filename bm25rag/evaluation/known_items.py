@@ -101,10 +101,7 @@ def ask_model(url: str, model: str, key: str | None = None, timeout: float = 60.
 
 
 def known_items(
-    documents: Iterable[Document],
-    count: int = 200,
-    maker: Maker | None = None,
-    seed: int = 0,
+    documents: Iterable[Document], count: int = 200, maker: Maker | None = None, seed: int = 0
 ) -> KnownItems:
     """Make queries from documents, at most ``count`` of documents that are drawn at random.
 

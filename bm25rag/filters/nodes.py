@@ -145,9 +145,7 @@ class CallableFilter(Record, Filter):
     __slots__ = __match_args__ = ("function", "fetch")
 
     def __init__(
-        self,
-        function: Callable[[Any], object],
-        fetch: Callable[[str], object] | None = None,
+        self, function: Callable[[Any], object], fetch: Callable[[str], object] | None = None
     ) -> None:
         if inspect.isgeneratorfunction(function):
             raise _not_plain("a generator")

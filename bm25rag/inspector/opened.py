@@ -34,10 +34,7 @@ class OpenedIndex:
     """
 
     def __init__(
-        self,
-        path: Path | str,
-        untrusted: bool = False,
-        commit: str | None = None,
+        self, path: Path | str, untrusted: bool = False, commit: str | None = None
     ) -> None:
         self.path, self.untrusted = path, untrusted
         self.restrict: dict[str, Any] | None = None

@@ -64,18 +64,13 @@ def search_code(opened: OpenedIndex, side: Side, asked: Asked) -> str:
 def document_code(opened: OpenedIndex, side: Side, asked: Asked) -> str:
     """Return a program that explains the score of a document."""
     return _program(
-        asked,
-        *_opening(opened, side),
-        f"print(index.explain({_query(asked)}, {asked.id or ''!r}))",
+        asked, *_opening(opened, side), f"print(index.explain({_query(asked)}, {asked.id or ''!r}))"
     )
 
 
 def analysis_code(opened: OpenedIndex, side: Side, asked: Asked) -> str:
     """Return a program that analyses the question and the document."""
-    lines = [
-        *_opening(opened, side),
-        f"print(index.analyzer.query_terms({asked.question!r}))",
-    ]
+    lines = [*_opening(opened, side), f"print(index.analyzer.query_terms({asked.question!r}))"]
     if asked.text is not None:
         lines.append(f"print(index.analyzer.terms({asked.text!r}))")
     elif asked.id is not None:

@@ -45,13 +45,7 @@ class Pages:
         self._environment.globals |= {"marked": _marked, "moved": _moved}
 
     def render(
-        self,
-        page: str,
-        view: str,
-        asked: Asked,
-        data: dict[str, Any],
-        desk: Desk,
-        notes: list[str],
+        self, page: str, view: str, asked: Asked, data: dict[str, Any], desk: Desk, notes: list[str]
     ) -> bytes:
         """Return a page in UTF-8; lone surrogates, which it lacks, become U+FFFD."""
         html = self._environment.get_template(f"{page}.html").render(

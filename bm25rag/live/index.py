@@ -164,12 +164,7 @@ class LiveIndex:
     # --- writes ------------------------------------------------------------------------
 
     def add(
-        self,
-        documents: Source,
-        on_duplicate: str,
-        threads: int | None,
-        *,
-        wants_ids: bool = True,
+        self, documents: Source, on_duplicate: str, threads: int | None, *, wants_ids: bool = True
     ) -> list[str]:
         """Add documents, all or none; return the ids written if wanted. See ``BM25Index.add``."""
         from bm25rag.new_segments import analyse_documents

@@ -14,15 +14,7 @@ from bm25rag.common.arrays import Array, Int64, UInt32
 from bm25rag.common.chunks import Growing, Spool
 from bm25rag.common.gil import BLOCK, in_blocks
 from bm25rag.common.strings import text_of, utf8
-from bm25rag.metadata.field import (
-    KINDS,
-    NUMBERS,
-    STRING,
-    STRINGS,
-    WHOLE,
-    Field,
-    Path,
-)
+from bm25rag.metadata.field import KINDS, NUMBERS, STRING, STRINGS, WHOLE, Field, Path
 
 # Fields that are kept: those with the most values.
 MAX_FIELDS = 1000

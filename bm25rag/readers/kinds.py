@@ -91,9 +91,29 @@ def read_file(
     passage_size: int,
     tolerance: Tolerance = STRICT,
 ) -> Iterator[Document]:
-    """Read the documents of a file, whose ``kind`` is one of ``FORMATS``.
+    """Read the documents of a file.
 
-    ``name`` is the file's in ids; if it is ``in_folder``, ids of its records begin with that.
+    Parameters
+    ----------
+    path
+        The file.
+    kind
+        One of ``FORMATS``.
+    name
+        The file's name in ids.
+    in_folder
+        Whether the file is one of a folder: ids of its records then begin with ``name``.
+    fields
+        Which fields of a record make a document.
+    passage_size
+        Maximum characters of a passage.
+    tolerance
+        The encoding, and who is told of what is guessed or left out.
+
+    Raises
+    ------
+    ValueError
+        As the readers of the kinds.
     """
     if kind in _RECORDS:
         return _RECORDS[kind](path, fields, name, not in_folder, tolerance)

@@ -179,10 +179,7 @@ def passage_reader(blocks: Callable[[Path, Tolerance], Iterator[Block]]) -> Pass
     """Make a reader of what yields the blocks of a file."""
 
     def read(
-        path: Path,
-        size: int = PASSAGE_SIZE,
-        name: str | None = None,
-        tolerance: Tolerance = STRICT,
+        path: Path, size: int = PASSAGE_SIZE, name: str | None = None, tolerance: Tolerance = STRICT
     ) -> Iterator[Document]:
         yield from cut_blocks(blocks(path, tolerance), size, name or name_of(path))
 

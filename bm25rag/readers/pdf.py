@@ -28,10 +28,7 @@ _MOST_SECONDS = 120.0
 
 
 def read_pdf(
-    path: Path,
-    size: int = PASSAGE_SIZE,
-    name: str | None = None,
-    tolerance: Tolerance = STRICT,
+    path: Path, size: int = PASSAGE_SIZE, name: str | None = None, tolerance: Tolerance = STRICT
 ) -> Iterator[Document]:
     """Split a PDF file into passages at pages and paragraphs.
 

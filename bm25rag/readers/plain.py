@@ -11,9 +11,7 @@ from bm25rag.readers.lines import name_of
 
 
 def file_text(
-    path: Path,
-    encoding: str | None = None,
-    report: Callable[[Note], None] = lambda note: None,
+    path: Path, encoding: str | None = None, report: Callable[[Note], None] = lambda note: None
 ) -> str:
     """Return the text of a file, unpacked, with newlines as line ends.
 

@@ -151,10 +151,10 @@ def count_analysis(run: Run, analysis: int, analyses: int) -> tuple[Run, UInt32]
 
 
 def number_lengths(lengths: UInt32) -> tuple[UInt32, UInt32]:
-    """Number the lengths of documents by each of several analyses, (n, A).
+    """Return numbers for the lengths of documents by each of several analyses, (n, A).
 
-    Return the distinct rows, of documents and of codes, and, uint32 (A + 1, n), the row of each
-    document, and then for each analysis the row of that length alone, 0 where it is 0.
+    These are the distinct rows, of documents and of codes, and, uint32 (A + 1, n), the row of each
+    document, then for each analysis the row of that length alone, 0 where it is 0.
     """
     count, analyses = lengths.shape
     rows = np.zeros((analyses + 1, count, analyses), np.uint32)

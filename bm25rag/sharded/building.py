@@ -39,13 +39,7 @@ from bm25rag.sharded.statistics import (
 )
 from bm25rag.storage.folder_lock import locked_folder
 from bm25rag.storage.fs import flush_folder, make_folder
-from bm25rag.storage.manifest import (
-    BUILDING,
-    clean,
-    manifest_path,
-    read_manifest,
-    replace_manifest,
-)
+from bm25rag.storage.manifest import BUILDING, clean, manifest_path, read_manifest, replace_manifest
 from bm25rag.storage.segment_files import read_index
 from bm25rag.storage.state import State
 
@@ -54,10 +48,7 @@ SMALLEST_CAPACITY = 1 << 16
 
 
 def build_sharded(
-    documents: Iterable[Document | Text],
-    folder: str | os.PathLike[str],
-    shards: int,
-    plan: Plan,
+    documents: Iterable[Document | Text], folder: str | os.PathLike[str], shards: int, plan: Plan
 ) -> None:
     """Build a sharded index in a folder, or go on where that was interrupted; see ``gather``."""
     count = check_count("shards", shards, least=1)

@@ -112,7 +112,7 @@ def read_sealed(
 
     Raise ``NotAnIndexError`` if it is missing, perhaps because a build has not ended, or of another
     format; ``FormatVersionError`` if only a newer bm25rag can read it, or, with ``writing``, write
-    to its folder; ``CorruptIndexError`` if it is damaged, or ``parse`` raises one of ``UNREADABLE``.
+    to its folder; ``CorruptIndexError`` if it is damaged, or ``parse`` raises an ``UNREADABLE``.
     """
     path = os.path.join(folder, name)
     try:

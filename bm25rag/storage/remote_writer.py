@@ -17,14 +17,7 @@ from bm25rag.errors import CorruptIndexError, NotAnIndexError, RemoteError
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
 from bm25rag.storage.checksummed_file import ArraysFile, FileRecord
-from bm25rag.storage.manifest import (
-    LOCK,
-    MANIFEST,
-    SHARDED,
-    Manifest,
-    is_ours,
-    parse_manifest,
-)
+from bm25rag.storage.manifest import LOCK, MANIFEST, SHARDED, Manifest, is_ours, parse_manifest
 from bm25rag.storage.remote import RemoteStore
 from bm25rag.storage.remote_mirror import Mirror
 from bm25rag.storage.saved_copy import SavedCopy, files_of

@@ -58,9 +58,7 @@ _INTERRUPTED = 130
 )
 @click.option("--write", is_flag=True, help="Also offer tools that add and delete documents.")
 @click.option(
-    "--http",
-    is_flag=True,
-    help="Serve by HTTP, to those who know the token in BM25RAG_MCP_TOKEN.",
+    "--http", is_flag=True, help="Serve by HTTP, to those who know the token in BM25RAG_MCP_TOKEN."
 )
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Where to listen, with --http."
