@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from bm25rag.cli.evaluate import parse_measures
+from bm25rag.cli.evaluate import measures_option
 from bm25rag.cli.options import PATH, examples
 from bm25rag.cli.output import to_json
 from bm25rag.cli.terminal import one_line, write_message, write_result
@@ -33,17 +33,7 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
     "--system", "systems", multiple=True, metavar="NAME", help="Repeatable.  [default: all]"
 )
 @click.option("--split", default="test", show_default=True, help="Judgements of a BEIR folder.")
-@click.option(
-    "--measure",
-    "-m",
-    "measures",
-    multiple=True,
-    metavar="NAME",
-    default=BENCH_MEASURES,
-    show_default=True,
-    callback=parse_measures,
-    help="The first is the accuracy of plots and Dynascores.",
-)
+@measures_option(BENCH_MEASURES, "The first is the accuracy of plots and Dynascores.")
 @click.option(
     "-k", default=10, show_default=True, type=click.IntRange(min=1), help="Results per query."
 )

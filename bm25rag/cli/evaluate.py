@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,21 @@ def parse_measures(
     return value
 
 
+def measures_option(default: Sequence[str], help: str) -> Callable[[Any], Any]:
+    """Return the option that names the measures."""
+    return click.option(
+        "--measure",
+        "-m",
+        "measures",
+        multiple=True,
+        metavar="NAME",
+        default=default,
+        show_default=True,
+        callback=parse_measures,
+        help=help,
+    )
+
+
 @click.command(
     "evaluate",
     epilog=examples(
@@ -96,17 +111,7 @@ def parse_measures(
 )
 @reading_argument
 @judged_options
-@click.option(
-    "--measure",
-    "-m",
-    "measures",
-    multiple=True,
-    metavar="NAME",
-    default=MEASURES,
-    show_default=True,
-    callback=parse_measures,
-    help="In the notation of ir-measures; repeatable.",
-)
+@measures_option(MEASURES, "In the notation of ir-measures; repeatable.")
 @click.option(
     "-k", default=1000, show_default=True, type=click.IntRange(min=1), help="Results per query."
 )

@@ -164,10 +164,8 @@ class RayIndex:
         check_fusion(method, weights, rank_constant)
         page = read_page(k, offset, group, per_group, decay)
         depth = max(page.k, check_count("fetch_k", fetch_k))
-        self._check_fields(filter, deadline)
         arguments = (query, read_vector(vector, "vector"), depth, filter)
-        answers = self._ask("search_hybrid", arguments, deadline, False)
-        results = _merged("search_hybrid", answers, arguments)
+        results = self._answer("search_hybrid", arguments, filter, deadline)
         _warn_of_cut(results)
         both = [(one.ranking.rows[0], one.items[0]) for one in results]
         return fuse_hits(both, method, weights, rank_constant, page)
@@ -250,9 +248,7 @@ class RayIndex:
         """Explain the score of a document, as ``BM25Index.explain`` does."""
         started = None if decay is None else read_decay(decay)
         arguments = (query, check_id("id", id), filter, started)
-        self._check_fields(filter, deadline)
-        answers = self._ask("explain", arguments, deadline, False)
-        explanation: Explanation | None = _merged("explain", answers, arguments)
+        explanation: Explanation | None = self._answer("explain", arguments, filter, deadline)
         if explanation is None:
             passing = "" if filter is None else " that the filter passes"
             raise DocumentNotFoundError(f"there is no document with the id {id!r}{passing}")
@@ -263,16 +259,12 @@ class RayIndex:
     ) -> list[Document]:
         """Return documents by id, in the order asked; those that are not there are left out."""
         wanted = check_ids(ids)
-        arguments = (wanted, filter)
-        self._check_fields(filter, deadline)
-        documents = _merged("get", self._ask("get", arguments, deadline, False), arguments)
+        documents = self._answer("get", (wanted, filter), filter, deadline)
         return [documents[id] for id in wanted if id in documents]
 
     def count(self, filter: FilterSpec | None = None, *, deadline: float = DEADLINE) -> int:
         """Count the documents that the filter passes, as ``BM25Index.count`` does."""
-        self._check_fields(filter, deadline)
-        answers = self._ask("count", (filter,), deadline, False)
-        total: int = _merged("count", answers, (filter,))
+        total: int = self._answer("count", (filter,), filter, deadline)
         return total
 
     def __len__(self) -> int:
@@ -405,6 +397,13 @@ class RayIndex:
             search, batch_format="pyarrow", batch_size=batch_size, num_cpus=num_cpus
         )
 
+    def _answer(
+        self, operation: str, arguments: tuple[Any, ...], filter: FilterSpec | None, deadline: float
+    ) -> Any:
+        """Return what all shards answer together; the filter is checked first."""
+        self._check_fields(filter, deadline)
+        return _merged(operation, self._ask(operation, arguments, deadline, False), arguments)
+
     def _check_fields(self, filter: FilterSpec | None, deadline: float) -> None:
         """Check that documents of any shard have the fields that a filter relies on."""
         parsed = None if filter is None else parse_filter(filter)
@@ -412,8 +411,7 @@ class RayIndex:
             return
 
         def fields(paths: Sequence[tuple[str, ...]] | None) -> set[tuple[str, ...]]:
-            answers = self._ask("fields", (paths,), deadline, False)
-            held: set[tuple[str, ...]] = _merged("fields", answers, (paths,))
+            held: set[tuple[str, ...]] = self._answer("fields", (paths,), None, deadline)
             return held
 
         check_demands(parsed.demands, lambda path: bool(fields([path])), lambda: fields(None))

@@ -24,15 +24,17 @@ class PartView(SegmentView):
         The view, which may be such a part itself.
     kept
         Numbers of living documents of the view, ascending.
+    masks
+        What is kept for filters; by default its own.
     """
 
     segment: Segment
     changes: tuple[Changes, ...]
 
-    def __init__(self, view: SegmentView, kept: UInt32) -> None:
+    def __init__(self, view: SegmentView, kept: UInt32, masks: MaskCache | None = None) -> None:
         segment = view.segment
         self.segment, self.changes, self._view, self._kept = segment, view.changes, view, kept
-        self.masks: MaskCache = MaskCache()
+        self.masks: MaskCache = MaskCache() if masks is None else masks
         self.count: int = len(kept)
         self.is_whole: bool = self.count == len(segment)
         self.tokens: tuple[int, ...] = segment.postings.tokens_of(kept) if self.count else (0,)
@@ -44,17 +46,13 @@ class PartView(SegmentView):
     @lazy_property
     def by_vectors(self) -> SegmentView:
         """The same documents, with the postings of their vectors in place of their texts'."""
-        view = PartView(self._view.by_vectors, self._kept)
-        view.masks = self.masks
-        return view
+        return PartView(self._view.by_vectors, self._kept, self.masks)
 
     def matching(self, matched: tuple[bool, ...]) -> SegmentView:
         """Return the same documents, with the postings of fields that are matched."""
         if all(matched):
             return self
-        view = PartView(self._view.matching(matched), self._kept)
-        view.masks = self.masks
-        return view
+        return PartView(self._view.matching(matched), self._kept, self.masks)
 
     @property
     def deleted(self) -> UInt32:  # type: ignore[override]

@@ -30,11 +30,13 @@ class SegmentView:
     segment: Segment
     changes: tuple[Changes, ...]
 
-    def __init__(self, segment: Segment, changes: tuple[Changes, ...] = ()) -> None:
+    def __init__(
+        self, segment: Segment, changes: tuple[Changes, ...] = (), masks: MaskCache | None = None
+    ) -> None:
         self.segment, self.changes = segment, changes
         # Numbers of the deleted documents, ascending.
         self.deleted: UInt32 = all_deleted(changes)
-        self.masks: MaskCache = MaskCache()
+        self.masks: MaskCache = MaskCache() if masks is None else masks
         self._living: Bool | None = None
         self._changed: dict[int, bytes] | None = None
         # How many postings of a term are of deleted documents, by where its postings lie.
@@ -59,17 +61,13 @@ class SegmentView:
     @lazy_property
     def by_vectors(self) -> SegmentView:
         """The same documents, with the postings of their vectors in place of their texts'."""
-        view = SegmentView(self.segment.by_vectors, self.changes)
-        view.masks = self.masks
-        return view
+        return SegmentView(self.segment.by_vectors, self.changes, self.masks)
 
     def matching(self, matched: tuple[bool, ...]) -> SegmentView:
         """Return the same documents, with the postings of fields that are matched."""
         if all(matched):
             return self
-        view = SegmentView(self.segment.matching(matched), self.changes)
-        view.masks = self.masks
-        return view
+        return SegmentView(self.segment.matching(matched), self.changes, self.masks)
 
     @property
     def living(self) -> Bool | None:

@@ -46,7 +46,7 @@ def analysis_view(desk: Desk, asked: Asked) -> dict[str, Any]:
             _analysis(own, number, weight, question, texts, frequencies)
             for number, (own, weight) in enumerate(pairs)
         ],
-        "python": analysis_code(desk.opened, side, asked),
+        "python": analysis_code(desk, side, asked),
     }
 
 

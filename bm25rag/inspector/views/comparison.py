@@ -50,7 +50,7 @@ def comparison_view(desk: Desk, asked: Asked) -> dict[str, Any]:
         "same": rankings["a"] == rankings["b"],
         "commits": commits_of(desk),
         "baseline": baseline_of(desk),
-        "python": comparison_code(desk.opened, sides["a"], sides["b"], asked),
+        "python": comparison_code(desk, sides["a"], sides["b"], asked),
     }
 
 

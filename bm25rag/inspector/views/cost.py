@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from bm25rag.documents import columns
 from bm25rag.inspector.asked import Asked
 from bm25rag.inspector.desk import Desk
-from bm25rag.inspector.python_code import cost_code
+from bm25rag.inspector.python_code import program, search_call
 from bm25rag.kernels import backend
 from bm25rag.search.finding import check_wanted, find_one
 from bm25rag.search.query_terms import terms_of
@@ -61,7 +61,13 @@ def cost_view(desk: Desk, asked: Asked) -> dict[str, Any]:
         "documents": len(side.index),
         "hits": len(rows),
         "hot_loops": backend.chosen(),
-        "python": cost_code(desk.opened, side, asked),
+        "python": program(
+            desk,
+            side,
+            asked,
+            f"print(timeit(lambda: {search_call(asked)}, number=100) / 100)",
+            before=["from timeit import timeit", ""],
+        ),
     }
 
 

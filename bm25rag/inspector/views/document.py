@@ -8,7 +8,7 @@ from bm25rag.documents import Document, Hit
 from bm25rag.index import BM25Index
 from bm25rag.inspector.asked import Asked
 from bm25rag.inspector.desk import Desk
-from bm25rag.inspector.python_code import document_code
+from bm25rag.inspector.python_code import program, query_call
 from bm25rag.inspector.views.shown import (
     explained_terms,
     fields_of,
@@ -30,12 +30,13 @@ def document_view(desk: Desk, asked: Asked) -> dict[str, Any]:
     """Return a document, and why a search returns it, or does not."""
     side = desk.side(asked.settings)
     index, query, filter = side.index, asked.query(side.index), asked.filter
+    line = f"print(index.explain({query_call(asked)}, {asked.id or ''!r}))"
     data: dict[str, Any] = {
         "question": asked.question,
         "id": asked.id,
         "filter": filter,
         "settings": settings_of(side),
-        "python": document_code(desk.opened, side, asked),
+        "python": program(desk, side, asked, line),
         "found": False,
         "verdict": None,
     }

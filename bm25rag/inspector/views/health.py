@@ -6,7 +6,7 @@ from typing import Any
 
 from bm25rag.inspector.asked import Asked
 from bm25rag.inspector.desk import Desk
-from bm25rag.inspector.python_code import health_code
+from bm25rag.inspector.python_code import program
 from bm25rag.inspector.views.comparison import commits_of
 from bm25rag.kernels import backend
 
@@ -38,7 +38,9 @@ def health_view(desk: Desk, asked: Asked) -> dict[str, Any]:
         "commits": commits_of(desk)[:_COMMITS],
         "restricted": desk.opened.restrict,
         "remarks": [*desk.opened.warned, *remarks_on(stats)],
-        "python": health_code(desk.opened, side, asked),
+        "python": program(
+            desk, side, asked, "for name, value in index.stats().items():", "    print(name, value)"
+        ),
     }
 
 

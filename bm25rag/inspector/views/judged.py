@@ -25,7 +25,7 @@ def judged_view(desk: Desk, asked: Asked) -> dict[str, Any]:
     data |= {"a": settings_of(a), "b": settings_of(b), "mean": None, "comparison": None}
     data |= {"commits": commits_of(desk), "baseline": baseline_of(desk), "judged": 0}
     data |= {"b_baseline": b.settings.baseline, "a_baseline": a.settings.baseline}
-    data["python"] = judged_code(desk.opened, a, asked, desk.judgements)
+    data["python"] = judged_code(desk, a)
     if desk.judgements is None:
         return data
     qrels = desk.judgements.all()

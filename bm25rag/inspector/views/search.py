@@ -7,7 +7,7 @@ from typing import Any
 
 from bm25rag.inspector.asked import Asked
 from bm25rag.inspector.desk import Desk, Side
-from bm25rag.inspector.python_code import search_code
+from bm25rag.inspector.python_code import program, search_call
 from bm25rag.inspector.views.facets import MATCHES, facets
 from bm25rag.inspector.views.shown import (
     explained_terms,
@@ -55,7 +55,14 @@ def search_view(desk: Desk, asked: Asked) -> dict[str, Any]:
         "settings": settings_of(side),
         "quality": _quality(side, query, asked, grades),
         "judged": len(grades),
-        "python": search_code(desk.opened, side, asked),
+        "python": program(
+            desk,
+            side,
+            asked,
+            f"hits = {search_call(asked)}",
+            f"for rank, hit in enumerate(hits, {asked.offset + 1}):",
+            "    print(rank, hit.id, hit.score)",
+        ),
     }
 
 

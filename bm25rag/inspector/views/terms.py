@@ -14,7 +14,7 @@ from bm25rag.common.arrays import Int64
 from bm25rag.index import BM25Index
 from bm25rag.inspector.asked import Asked
 from bm25rag.inspector.desk import Desk
-from bm25rag.inspector.python_code import term_code, terms_code
+from bm25rag.inspector.python_code import program
 from bm25rag.inspector.views.shown import hit_of
 from bm25rag.segments.similar_terms import LONGEST
 
@@ -64,7 +64,14 @@ def terms_view(desk: Desk, asked: Asked) -> dict[str, Any]:
         },
         "long": {"count": len(long), "characters": _LONG, "terms": listed(long)},
         "odd": {"count": len(odd), "terms": listed(odd)},
-        "python": terms_code(desk.opened, side, asked),
+        "python": program(
+            desk,
+            side,
+            asked,
+            "terms = zip(index.document_frequencies().tolist(), index.vocabulary())",
+            "for frequency, term in sorted(terms, reverse=True)[:20]:",
+            "    print(frequency, term)",
+        ),
     }
 
 
@@ -101,7 +108,13 @@ def term_view(desk: Desk, asked: Asked) -> dict[str, Any]:
         "beside": _listed(vocabulary, frequencies, [*beside], several),
         "spelt": [{**one, "edits": edits[n]} for n, one in zip(best, spelt, strict=False)],
         "becomes": [] if known else list(dict.fromkeys(index.analyzer.query_terms(term))),
-        "python": term_code(desk.opened, side, asked),
+        "python": program(
+            desk,
+            side,
+            asked,
+            f"for hit in index.search([{asked.term or ''!r}], k={asked.size}):",
+            "    print(hit.id, hit.score)",
+        ),
     }
 
 
