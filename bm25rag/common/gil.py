@@ -58,10 +58,11 @@ def releasing_gil(items: Iterable[_Item]) -> Iterable[_Item]:
     return _with_pauses(items) if others_read() else items
 
 
-def in_blocks(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
+def in_blocks(items: Sequence[_Item], size: int | None = None) -> Iterator[Sequence[_Item]]:
     """Yield items in blocks, and release the GIL between calls that do not release it."""
-    for first in releasing_gil(range(0, len(items), size)):
-        yield items[first : first + size]
+    step = size or BLOCK
+    for first in releasing_gil(range(0, len(items), step)):
+        yield items[first : first + step]
 
 
 def _with_pauses(items: Iterable[_Item]) -> Iterator[_Item]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from bm25rag.common.gil import BLOCK, in_blocks
+from bm25rag.common.gil import in_blocks
 from bm25rag.errors import CorruptIndexError
 
 # The field that a plain text is.
@@ -42,9 +42,9 @@ def utf8(text: str) -> bytes:
 def utf8_each(texts: Sequence[str]) -> list[bytes]:
     """Encode strings as ``utf8`` does, but in half the time."""
     try:
-        return [text.encode() for block in in_blocks(texts, BLOCK) for text in block]
+        return [text.encode() for block in in_blocks(texts) for text in block]
     except UnicodeEncodeError:
-        return [utf8(text) for block in in_blocks(texts, BLOCK) for text in block]
+        return [utf8(text) for block in in_blocks(texts) for text in block]
 
 
 def text_of(data: bytes | memoryview) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from bm25rag.columns.column import Column
 from bm25rag.common.arrays import Bool, Int64, UInt8, UInt32, UInt64, Unsigned, as_index
 from bm25rag.common.codec import decode_metadata
-from bm25rag.common.gil import BLOCK, releasing_gil
+from bm25rag.common.gil import in_blocks
 from bm25rag.common.strings import text_of
 from bm25rag.filters.values import ticks
 
@@ -54,8 +54,8 @@ class StringRange(Sequence[bytes]):
         return bytes(self._data[self._starts[position] : self._starts[position + 1]])
 
     def __iter__(self) -> Iterator[bytes]:
-        for first in releasing_gil(range(0, self._count, BLOCK)):
-            starts = self._starts[first : first + BLOCK + 1].tolist()
+        for some in in_blocks(range(self._count)):
+            starts = self._starts[some[0] : some[-1] + 2].tolist()
             data, base = bytes(self._data[starts[0] : starts[-1]]), starts[0]
             yield from [data[start - base : stop - base] for start, stop in pairwise(starts)]
 

@@ -15,7 +15,7 @@ from bm25rag.columns.column import Column, build_column
 from bm25rag.common.arrays import Bool, Int64
 from bm25rag.common.chunks import Growing
 from bm25rag.common.codec import read_plain, unescape
-from bm25rag.common.gil import BLOCK, in_blocks, releasing_gil
+from bm25rag.common.gil import in_blocks, releasing_gil
 from bm25rag.common.strings import utf8, utf8_each
 from bm25rag.errors import CorruptIndexError
 from bm25rag.metadata.field import (
@@ -149,7 +149,7 @@ def _distinct(kind: int, keys: Sequence[Any]) -> tuple[Any, Int64]:
         distinct, ranks = np.unique(np.concatenate(keys), return_inverse=True)
         return distinct, ranks
     runs, ranks_in_runs = [], []
-    for texts in in_blocks(list(chain.from_iterable(keys)), BLOCK):
+    for texts in in_blocks(list(chain.from_iterable(keys))):
         run = sorted(set(texts))  # by code point, which is the order of UTF-8 too
         rank_of = dict(zip(run, range(len(run)), strict=True))
         runs.append(run)

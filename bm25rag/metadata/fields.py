@@ -12,7 +12,7 @@ import numpy as np
 from bm25rag.columns.column import Column, ColumnBuilder, join, offset_type
 from bm25rag.common.arrays import Array, Int64, UInt32
 from bm25rag.common.chunks import Growing, Spool
-from bm25rag.common.gil import BLOCK, in_blocks
+from bm25rag.common.gil import in_blocks
 from bm25rag.common.strings import text_of, utf8
 from bm25rag.metadata.field import KINDS, NUMBERS, STRING, STRINGS, WHOLE, Field, Path
 
@@ -173,7 +173,7 @@ class Assembler:
         if kind in NUMBERS:
             self._arrays["numbers"].append(values.view(np.uint64))
         elif kind in STRINGS:
-            for block in in_blocks(values, BLOCK):
+            for block in in_blocks(values):
                 strings = join(block)
                 self._starts.append(np.cumsum(strings.lengths).astype(np.int64) + len(self._data))
                 self._data.append(np.frombuffer(strings.data, np.uint8))

@@ -148,8 +148,7 @@ def corpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> l
             monkeypatch.setattr("bm25rag.metadata.field_builder.CHUNK", 5)
         case "pieces":
             monkeypatch.setattr("bm25rag.metadata.field_builder._BATCH", 3)
-            monkeypatch.setattr("bm25rag.metadata.field_builder.BLOCK", 3)
-            monkeypatch.setattr("bm25rag.metadata.field.BLOCK", 3)
+            monkeypatch.setattr("bm25rag.common.gil.BLOCK", 3)
             return [*everything, *reversed(everything)]
         case "few":  # not every path has its field
             monkeypatch.setattr("bm25rag.metadata.field_builder.MAX_FIELDS", 2)

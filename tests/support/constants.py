@@ -13,9 +13,7 @@ SMALL = {
     "bm25rag.search.filter_masks.SCAN_BLOCK": 2,
     "bm25rag.search.filter_masks.FEW_CHANGED": 1,  # changed metadata gets its own fields
     "bm25rag.metadata.field_builder.CHUNK": 2,  # fields are merged from chunks of two documents
-    "bm25rag.metadata.field_builder.BLOCK": 2,  # sorted strings are merged piece by piece
-    "bm25rag.metadata.field.BLOCK": 2,
-    "bm25rag.metadata.fields.BLOCK": 2,
+    "bm25rag.common.gil.BLOCK": 2,  # strings are sorted, merged and encoded piece by piece
     "bm25rag.metadata.fields.NARROW": 1,  # the codes of values widen almost at once
     "bm25rag.metadata.fields.MIDDLE": 2,
     "bm25rag.segments.doc_blocks.DOC_BLOCK": 7,  # most corpora have several document blocks
