@@ -67,12 +67,8 @@ def commits(path: str | PathLike[str]) -> list[Commit]:
     from bm25rag.sharded.manifest import read_sharded
 
     folder = _index_folder(path)
-    reader: Callable[..., AnyManifest] = read_sharded if is_sharded(folder) else read_manifest
-
-    def read(name: str | None) -> AnyManifest:
-        return reader(folder, name=name)
-
-    last = read(None)
+    read: Callable[..., AnyManifest] = read_sharded if is_sharded(folder) else read_manifest
+    last = read(folder)
     earlier = [one for one in read_kept(folder, read)[0].values() if one.commit < last.commit]
     return [
         Commit(one.commit_id, datetime.fromisoformat(iso_time(one.time)))

@@ -128,10 +128,7 @@ class ShardedReader(FolderReader):
         raise AssertionError("unreachable")
 
     def _read_sharded(self) -> ShardedManifest:
-        folder = self.folder
-        if self.commit is None:
-            return read_sharded(folder)
-        return find_commit(folder, self.commit, lambda name: read_sharded(folder, name=name))
+        return find_commit(self.folder, self.commit, read_sharded)
 
     def _read_shards(self, sharded: ShardedManifest) -> list[Shard]:
         known = {
@@ -302,11 +299,8 @@ class ShardedWriter(FolderWriter):
             raise
         self._show(sharded, shards, state)
         flush_folder(self.folder)
-        folder = self.folder
-        kept = drop_expired(
-            folder, sharded, self.keep, lambda name: read_sharded(folder, name=name)
-        )
-        clean_sharded(folder, number, *kept)
+        kept = drop_expired(self.folder, sharded, self.keep, read_sharded)
+        clean_sharded(self.folder, number, *kept)
 
     def _show(self, sharded: ShardedManifest, shards: list[Shard], state: State) -> None:
         """Make what is visible in the folder the last commit."""

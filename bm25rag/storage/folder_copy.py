@@ -6,6 +6,7 @@ import os
 
 from bm25rag.errors import NotAnIndexError
 from bm25rag.storage.folder_lock import check_target, folder_to_fill, locked_folder
+from bm25rag.storage.fs import is_same
 from bm25rag.storage.manifest import LOCK, MANIFEST, SHARDED
 from bm25rag.storage.remote_mirror import Mirror, is_part
 
@@ -16,20 +17,13 @@ def copy_folder(mirror: Mirror, overwrite: bool) -> None:
     It raises what ``BM25Index.backup`` does.
     """
     folder = mirror.folder
-    if _are_same(mirror.store.url, folder):
+    if is_same(mirror.store.url, folder):
         raise ValueError(f"{folder} is both the source and the target")
     _check_free(folder, overwrite)
     mirror.read_manifest()  # before the folder is made
     with folder_to_fill(folder), locked_folder(folder):
         _check_free(folder, overwrite)
         mirror.sync()
-
-
-def _are_same(one: str, other: str) -> bool:
-    try:
-        return os.path.samefile(one, other)
-    except OSError:  # one of them is not there, or a URL
-        return False
 
 
 def _check_free(folder: str, overwrite: bool) -> None:

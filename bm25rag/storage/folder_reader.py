@@ -74,9 +74,7 @@ class FolderReader(Attachment):
 
     def _read_manifest(self, folder: str) -> Manifest:
         """Read the manifest of the last commit, or of the one that is asked for."""
-        if self.commit is None:
-            return read_manifest(folder)
-        return find_commit(folder, self.commit, lambda name: read_manifest(folder, name=name))
+        return find_commit(folder, self.commit, read_manifest)
 
     def _interpret(self, manifest: Manifest, views: list[SegmentView]) -> State:
         """Make the state of a commit, given its files."""

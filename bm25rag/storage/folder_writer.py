@@ -15,7 +15,7 @@ from bm25rag.segments.segment import Segment
 from bm25rag.storage.attachment import Attachment
 from bm25rag.storage.checksummed_file import FileRecord
 from bm25rag.storage.folder_lock import FolderLock, check_target, folder_to_fill, lock_folder
-from bm25rag.storage.fs import flush_folder
+from bm25rag.storage.fs import flush_folder, is_same
 from bm25rag.storage.kept_commits import drop_expired, keep_manifest
 from bm25rag.storage.manifest import MANIFEST, Manifest, clean, manifest_path, read_manifest
 from bm25rag.storage.saved_copy import SavedCopy, files_of
@@ -116,10 +116,7 @@ class FolderWriter(Attachment):
 
     def holds(self, folder: str) -> bool:
         """Whether this is the writer of ``folder``."""
-        try:
-            return os.path.samefile(self.folder, folder)
-        except OSError:  # one of them is not there
-            return False
+        return is_same(self.folder, folder)
 
     def commit(
         self, state: State, known: Mapping[Segment | Changes, FileRecord] | None = None
@@ -144,11 +141,8 @@ class FolderWriter(Attachment):
         # It is visible now, so a rollback goes back to it even if the flush fails.
         self._install(manifest, state)
         flush_folder(self.folder)
-        folder = self.folder
-        kept = drop_expired(
-            folder, manifest, self.keep, lambda name: read_manifest(folder, name=name)
-        )
-        clean(folder, manifest, *kept.values())
+        kept = drop_expired(self.folder, manifest, self.keep, read_manifest)
+        clean(self.folder, manifest, *kept.values())
 
     def settings_of(self, state: State) -> dict[str, Any]:
         """Return what the manifest of a commit holds beside its files."""

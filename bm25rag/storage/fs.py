@@ -39,6 +39,14 @@ def link_file(source: str, target: str) -> None:
             shutil.copyfileobj(old, new)
 
 
+def is_same(one: str, other: str) -> bool:
+    """Whether two paths lead to one file or folder that is there."""
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
+
+
 def flush_folder(folder: str) -> None:
     """Flush the names in a folder to disk."""
     if os.name == "nt":  # Windows cannot flush a folder; NTFS journals the rename

@@ -54,16 +54,17 @@ def check_commit_id(id: object) -> str:
     return id
 
 
-def find_commit(folder: str, id: str, read: Callable[[str | None], _Manifest]) -> _Manifest:
-    """Return the manifest of a commit; ``read`` reads a file, and the last one's for ``None``.
+def find_commit(folder: str, id: str | None, read: Callable[..., _Manifest]) -> _Manifest:
+    """Return the manifest of a commit, for ``None`` of the last one.
 
-    It raises ``CommitNotFoundError`` if the folder does not hold it, and what ``read`` does.
+    ``read`` is ``read_manifest`` or ``read_sharded``, whose errors this raises, and a
+    ``CommitNotFoundError`` if the folder does not hold the commit.
     """
-    last = read(None)
-    if last.commit_id == id:
+    last = read(folder)
+    if id is None or last.commit_id == id:
         return last
     with suppress(NotAnIndexError):
-        kept = read(kept_name(int(id.partition("-")[0])))
+        kept = read(folder, name=kept_name(int(id.partition("-")[0])))
         if kept.commit_id == id:
             return kept
     raise CommitNotFoundError(
@@ -73,7 +74,7 @@ def find_commit(folder: str, id: str, read: Callable[[str | None], _Manifest]) -
 
 
 def read_kept(
-    folder: str, read: Callable[[str | None], _Manifest]
+    folder: str, read: Callable[..., _Manifest]
 ) -> tuple[dict[int, _Manifest], list[str]]:
     """Return the kept commits by number, ascending, and the names of damaged manifests."""
     kept: dict[int, _Manifest] = {}
@@ -82,7 +83,7 @@ def read_kept(
         if _KEPT.fullmatch(name) is None:
             continue
         try:
-            manifest = read(name)
+            manifest = read(folder, name=name)
         except CorruptIndexError:
             damaged.append(name)
             continue
@@ -108,7 +109,7 @@ def keep_manifest(folder: str, name: str, commit: int) -> None:
 
 
 def drop_expired(
-    folder: str, last: _Manifest, keep: int, read: Callable[[str | None], _Manifest]
+    folder: str, last: _Manifest, keep: int, read: Callable[..., _Manifest]
 ) -> dict[int, _Manifest]:
     """Remove manifests of commits that a later one has replaced ``keep`` milliseconds ago.
 
