@@ -122,15 +122,14 @@ def build(
     parameters |= {"delta_on": delta_on, "fields": field_weights}
     empty = new_state(analyzer, **parameters)
     plan = _plan(folder, divided, reading, empty.stored(), store_text, num_cpus, memory)
-    options = _options(plan, num_cpus, max_retries)
 
-    def build_shards(ray: Any) -> list[Receipt]:
+    def build_shards(ray: Any, options: dict[str, Any]) -> list[Receipt]:
         begin(plan)
         task, sent = ray.remote(build_shard).options(**options), ray.put(plan)
         refs = [task.remote(sent, number) for number in range(count)]
         return wait_for_all(refs, timeout, "shard")
 
-    return _build(plan, build_shards, options, extra, timeout)
+    return _build(plan, build_shards, num_cpus, max_retries, extra, timeout)
 
 
 def build_dataset(
@@ -176,9 +175,8 @@ def build_dataset(
     parameters |= {"delta_on": delta_on, "fields": field_weights}
     empty = new_state(analyzer, **parameters)
     plan = _plan(folder, divided, reading, empty.stored(), store_text, num_cpus, memory)
-    options = _options(plan, num_cpus, max_retries)
 
-    def build_shards(ray: Any) -> list[Receipt]:
+    def build_shards(ray: Any, options: dict[str, Any]) -> list[Receipt]:
         for leftover in (os.path.join(plan.folder, BUILDING), commit_folder(plan.folder, 1)):
             remove(leftover)
         make_folder(os.path.join(plan.folder, BUILDING))
@@ -192,7 +190,7 @@ def build_dataset(
         refs = [task.remote(sent, number, part) for number, part in enumerate(parts)]
         return wait_for_all(refs, timeout, "shard")
 
-    return _build(plan, build_shards, options, extra, timeout)
+    return _build(plan, build_shards, num_cpus, max_retries, extra, timeout)
 
 
 def _build_rows(plan: Plan, number: int, part: Any) -> Receipt:
@@ -225,26 +223,24 @@ def _plan(
     return Plan(path, shards, reading, empty, stored, size, threads)
 
 
-def _options(plan: Plan, num_cpus: float, max_retries: int) -> dict[str, Any]:
-    check_count("max_retries", max_retries)
-    return {"num_cpus": num_cpus, "memory": plan.memory, "max_retries": max_retries}
-
-
 def _build(
     plan: Plan,
     build_shards: Any,
-    options: dict[str, Any],
+    num_cpus: float,
+    max_retries: int,
     extra: dict[str, Any] | None,
     timeout: float,
 ) -> BM25Index:
     kept = {} if extra is None else check_extra(extra)
+    check_count("max_retries", max_retries)
     check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
+    options = {"num_cpus": num_cpus, "memory": plan.memory, "max_retries": max_retries}
     ray, folder, count = start(), plan.folder, len(plan.shards)
     partitions = min(count, _PARTITIONS)
     make_folder(folder)
     with locked_folder(folder):
         check_new(folder)
-        receipts = build_shards(ray)
+        receipts = build_shards(ray, options)
         counting = ray.remote(count_shard).options(**options, num_returns=partitions + 1)
         counted = [
             counting.remote(folder, number, receipt, partitions)

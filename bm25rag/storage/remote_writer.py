@@ -78,10 +78,7 @@ def upload_folder(mirror: Mirror, store: RemoteStore, overwrite: bool) -> None:
             message = f"{error.filename}: is missing; {mirror.store.advice}"
             raise CorruptIndexError(message) from None
         store.put(mirror.manifest, data, new=not overwrite)
-        stay = {*files, *before}
-        with suppress(RemoteError):  # it is saved
-            leftovers = [name for name in store.sizes() if is_ours(name) and name not in stay]
-            store.remove(leftovers, than=mirror.manifest)
+        _remove_leftovers(store, {*files, *before}, mirror.manifest)
         return
     raise RemoteError(
         f"{mirror.store.url} has changed {_ATTEMPTS} times while it was uploaded; try again later"
@@ -160,11 +157,14 @@ def _write(
         # From here on the commit may be visible, so its files stay, whatever fails.
         with open(os.path.join(folder, MANIFEST), "rb") as file:
             store.put(MANIFEST, file.read(), new=new)
-    stay = {*manifest.names(), *replaced.names()}
+    _remove_leftovers(store, {*manifest.names(), *replaced.names()}, MANIFEST)
+    return manifest
+
+
+def _remove_leftovers(store: RemoteStore, stay: set[str], manifest: str) -> None:
     with suppress(RemoteError):  # it is saved
         leftovers = [name for name in store.sizes() if is_ours(name) and name not in stay]
-        store.remove(leftovers, than=MANIFEST)
-    return manifest
+        store.remove(leftovers, than=manifest)
 
 
 def _is_missing(store: RemoteStore, manifest: Manifest) -> bool:
