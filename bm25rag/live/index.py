@@ -118,14 +118,8 @@ def check_analyzer(analyzer: object) -> None:
 class LiveIndex:
     """An index that can be read by many threads while one writes.
 
-    Attributes
-    ----------
-    state
-        All that it holds now; replaced as a whole by each write.
-    attachment
-        What it is attached to.
-    saved
-        What was last saved in a folder that this is not the writer of.
+    ``state`` is all that it holds now, ``saved`` what was last saved in a folder that this is not
+    the writer of.
     """
 
     state: State

@@ -14,14 +14,7 @@ from bm25rag.storage.attachment import RESTRICTED, SNAPSHOT
 class RestrictedIndex(LiveIndex):
     """The documents of another index that pass a filter, read only; see ``BM25Index.restricted``.
 
-    Parameters
-    ----------
-    whole
-        The other index.
-    filter
-        The filter.
-    by_whole
-        Whether documents are scored by the statistics of ``whole``.
+    ``by_whole`` is whether they are scored by the statistics of that index.
     """
 
     def __init__(self, whole: LiveIndex, filter: Filter, by_whole: bool) -> None:

@@ -13,12 +13,8 @@ from bm25rag.segments.segment import Segment
 class WriteLock:
     """What the writes to one index hold.
 
-    Attributes
-    ----------
-    merge_lock
-        A merge of several segments holds this from beginning to end; writes continue meanwhile.
-    merging
-        The segments that are being merged, which writes leave alone.
+    A merge of several segments holds ``merge_lock`` from beginning to end. Writes continue
+    meanwhile, and leave the segments alone that are ``merging``.
     """
 
     merge_lock: threading.Lock

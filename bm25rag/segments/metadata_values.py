@@ -21,15 +21,7 @@ _AMBIGUOUS = (LIST, NAIVE, UTC, ZONED, SHAPE, OTHER)
 
 
 class PathValues:
-    """The values at a path of the metadata of a view's documents.
-
-    Parameters
-    ----------
-    view
-        The view.
-    path
-        The path.
-    """
+    """The values at a path of the metadata of a view's documents."""
 
     def __init__(self, view: SegmentView, path: tuple[str, ...]) -> None:
         self._view, self._path = view, path

@@ -16,16 +16,8 @@ from bm25rag.segments.view import SegmentView
 class PartView(SegmentView):
     """Some documents of a view, as if the others were deleted; immutable.
 
-    It takes 4 bytes for each of its documents, however many others there are.
-
-    Parameters
-    ----------
-    view
-        The view, which may be such a part itself.
-    kept
-        Numbers of living documents of the view, ascending.
-    masks
-        What is kept for filters; by default its own.
+    ``kept`` are their numbers, ascending: 4 bytes for each, however many others there are. The view
+    may be such a part itself.
     """
 
     segment: Segment

@@ -46,16 +46,8 @@ class Counted(NamedTuple):
 class TermCounter:
     """Counts the terms of texts by one analysis.
 
-    Parameters
-    ----------
-    analyzer
-        The analysis.
-    start
-        What starts work.
-    names
-        Those of the fields, if texts have fields.
-    place
-        Which of several analyses it is, and of how many; ``None`` if there is one.
+    ``names`` are those of the fields, if texts have fields. ``place`` is which of several analyses
+    it is, and of how many; ``None`` if there is one.
     """
 
     def __init__(

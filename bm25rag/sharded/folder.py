@@ -50,8 +50,8 @@ from bm25rag.storage.kept_commits import drop_expired, find_commit, keep_manifes
 from bm25rag.storage.manifest import SHARDED, Manifest
 from bm25rag.storage.saved_copy import SavedCopy, files_of
 from bm25rag.storage.segment_files import read_index, write_commit
-from bm25rag.storage.state import State, check_analyzer, check_counts, parse_settings
-from bm25rag.storage.verify import verify_segments
+from bm25rag.storage.state import State, parse_settings
+from bm25rag.storage.verify import verify_commit
 
 _RETRIES = 20
 
@@ -184,10 +184,7 @@ def verify_sharded(folder: str) -> None:
     reader = ShardedReader(folder, mapped=True, tokenizer=None, untrusted=False)
     sharded, shards, _ = reader.read_files()
     views = [view for shard in shards for view in shard.views]
-    settings = parse_settings(folder, sharded.settings, views)
-    check_counts(folder, sharded.commit, settings.next_id)
-    check_analyzer(folder, sharded.settings["analyzer"])
-    verify_segments(views)
+    verify_commit(folder, sharded.commit, sharded.settings, views)
     check_statistics(folder, sharded, shards)
 
 

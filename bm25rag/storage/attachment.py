@@ -15,14 +15,7 @@ MergeSome: TypeAlias = Callable[[Sequence[SegmentView]], Sequence[SegmentView]]
 class Attachment:
     """What an index is attached to; it says which segments belong together.
 
-    Attributes
-    ----------
-    description
-        What the index is, in messages.
-    read_only
-        Whether writes are refused.
-    advice
-        What to do about that.
+    ``description`` is what the index is, in messages, ``advice`` what to do if it is ``read_only``.
     """
 
     description: str

@@ -143,7 +143,7 @@ class Settings(NamedTuple):
 
 
 def parse_settings(
-    folder: str, settings: dict[str, Any], views: Sequence[SegmentView] = ()
+    folder: str, settings: Mapping[str, Any], views: Sequence[SegmentView] = ()
 ) -> Settings:
     """Check the settings in a manifest, given its segments; raise ``CorruptIndexError``."""
     try:

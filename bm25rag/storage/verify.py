@@ -7,7 +7,7 @@ relies on, what relies on it, and when it is checked.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -40,9 +40,15 @@ _Reject = Callable[[str, str], Exception]
 def verify_folder(folder: str) -> None:
     """Check everything in a folder; needs neither its stemmer nor its tokenizer."""
     manifest, views = read_index(folder, mapped=True, known={})
-    settings = parse_settings(folder, manifest.settings, views)
-    check_counts(folder, manifest.commit, settings.next_id)
-    check_analyzer(folder, manifest.settings["analyzer"])
+    verify_commit(folder, manifest.commit, manifest.settings, views)
+
+
+def verify_commit(
+    folder: str, commit: int, settings: Mapping[str, Any], views: Sequence[SegmentView]
+) -> None:
+    """Check the settings of a commit, and everything of its segments."""
+    check_counts(folder, commit, parse_settings(folder, settings, views).next_id)
+    check_analyzer(folder, settings["analyzer"])
     verify_segments(views)
 
 
