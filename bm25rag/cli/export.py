@@ -12,6 +12,7 @@ from bm25rag.cli.output import to_json
 from bm25rag.cli.terminal import write_result
 from bm25rag.common.strings import TEXT
 from bm25rag.documents import Document, all_fields
+from bm25rag.index import BM25Index
 
 # Documents that are in memory at once; more if they have vectors, since to read some of these takes
 # a look at the postings of all, 2 ns for each.
@@ -40,17 +41,28 @@ def export_command(index_path: Path, filter_: dict[str, Any] | None, **options: 
     with usage_errors():
         ids = index.ids(filter_)
     has_vectors = bool(index.vectors)
-    size = _BATCH_WITH_VECTORS if has_vectors else _BATCH
+    size = batch_size(has_vectors)
     for start in range(0, len(ids), size):
-        batch = ids[start : start + size]
-        records: list[dict[str, Any]] = [
+        records = [
             {"id": one.id, "text": one.text, "metadata": one.metadata | _beside(one)}
-            for one in index.get(batch)
+            | ({"vector": one.vector} if has_vectors else {})
+            for one in read_stored(index, ids[start : start + size], has_vectors)
         ]
-        if has_vectors:
-            for record, vector in zip(records, index.vectors.get(batch), strict=True):
-                record["vector"] = vector
         write_result("\n".join(map(to_json, records)))
+
+
+def batch_size(has_vectors: bool) -> int:
+    """Return how many documents of an index to read at once."""
+    return _BATCH_WITH_VECTORS if has_vectors else _BATCH
+
+
+def read_stored(index: BM25Index, ids: list[str], has_vectors: bool) -> list[Document]:
+    """Return documents of an index with their vectors."""
+    stored = index.get(ids)
+    if has_vectors:
+        for one, vector in zip(stored, index.vectors.get(ids), strict=True):
+            one.vector = vector
+    return stored
 
 
 def _beside(document: Document) -> dict[str, str]:

@@ -15,6 +15,7 @@ import click
 import numpy as np
 
 from bm25rag import BM25Index, Document
+from bm25rag.cli.export import batch_size, read_stored
 from bm25rag.cli.indexing import exit_if_skipped, reporting
 from bm25rag.cli.options import PATH, examples, index_argument
 from bm25rag.cli.reading import reading_options
@@ -27,9 +28,6 @@ from bm25rag.common.storable import plain_metadata
 from bm25rag.documents import all_fields
 from bm25rag.errors import BM25Error, LockedError
 from bm25rag.index import Mode
-
-# Documents compared with the index at once; more if it has vectors, see ``export``.
-_BATCH, _BATCH_WITH_VECTORS = 1000, 10_000
 
 
 class _Changes:
@@ -44,9 +42,9 @@ class _Changes:
     def _new(self) -> Iterator[Document]:
         """Yield the documents that are not in the index, or differ there."""
         documents = iter(self._documents)
-        size = _BATCH_WITH_VECTORS if self._has_vectors else _BATCH
-        while batch := list(islice(documents, size)):
-            present = {old.id: old for old in self._stored([new.id for new in batch])}
+        while batch := list(islice(documents, batch_size(self._has_vectors))):
+            ids = [new.id for new in batch]
+            present = {old.id: old for old in read_stored(self._index, ids, self._has_vectors)}
             for document in batch:
                 if document.id in self._seen:
                     message = f"the id {document.id!r} occurs twice in the folder; ids must differ"
@@ -59,14 +57,6 @@ class _Changes:
                 self.added += old is None
                 self.replaced += old is not None
                 yield document
-
-    def _stored(self, ids: list[str]) -> list[Document]:
-        """Return documents of the index with their vectors."""
-        stored = self._index.get(ids)
-        if self._has_vectors:
-            for one, vector in zip(stored, self._index.vectors.get(ids), strict=True):
-                one.vector = vector
-        return stored
 
     def count(self) -> int:
         """Count the changes without writing them; return how many documents would be deleted."""
