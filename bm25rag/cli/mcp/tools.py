@@ -15,7 +15,7 @@ from bm25rag.cli.dropped import dropped_words
 from bm25rag.cli.mcp.served import Served, named
 from bm25rag.common.checks import check_id, check_ids, check_sequence
 from bm25rag.documents import in_fields
-from bm25rag.index import OnDuplicate
+from bm25rag.index import BM25Index, OnDuplicate
 
 # A model's context is small: a call that asks for more is a mistake.
 _MOST_IDS = 100
@@ -26,8 +26,8 @@ _MULTIPLIER = 50
 class Tool(NamedTuple):
     """A tool: what a model is told about it, and the function that does it.
 
-    ``properties`` are the JSON schemas of its arguments, ``returns`` that of its answer; ``reads``
-    is False if it changes the index.
+    ``properties`` are the JSON schemas of its arguments, ``returns`` that of its answer. ``run``
+    takes the index, or, if ``reads`` is False, what is served, and changes it.
     """
 
     name: str
@@ -90,9 +90,9 @@ class IndexTools:
         search_for = f"Search documents {schemas.SEARCH} Here: {holds}."
         grepping, grep_for = schemas.grep_schema(fields), f"Search texts {schemas.GREP}"
         tools = [
-            Tool("search", search_for, searching, answer_schemas.SEARCH, _search),
-            Tool("grep", grep_for, grepping, answer_schemas.GREP, _grep),
-            Tool("read", schemas.READ, schemas.read_schema(), answer_schemas.READ, _read),
+            Tool("search", search_for, searching, answer_schemas.SEARCH, search),
+            Tool("grep", grep_for, grepping, answer_schemas.GREP, grep),
+            Tool("read", schemas.READ, schemas.read_schema(), answer_schemas.READ, read),
             Tool(
                 "explain",
                 "Explain, term by term, why a document has its score for a query, or why it is not"
@@ -147,27 +147,15 @@ class IndexTools:
         given = {key: one for key, one in given.items() if one is not None or key in needed_too}
         if "cursor" in tool.properties:
             given["scope"] = which
-        content, text = tool.run(served, **given)
+        content, text = tool.run(served.index if tool.reads else served, **given)
         return Answer(plain(content), plain(text))
 
 
 # --- reading ------------------------------------------------------------------------
 
 
-def _search(served: Served, query: Any, **arguments: Any) -> Answer:
-    return search(served.index, query, **arguments)
-
-
-def _grep(served: Served, pattern: Any, **arguments: Any) -> Answer:
-    return grep(served.index, pattern, **arguments)
-
-
-def _read(served: Served, **arguments: Any) -> Answer:
-    return read(served.index, **arguments)
-
-
 def _explain(
-    served: Served,
+    reader: BM25Index,
     query: Any,
     id: Any,
     budget: Any = answers.BUDGET,
@@ -176,7 +164,7 @@ def _explain(
 ) -> Answer:
     room = answers.check_budget(budget) - answers.FRAME
     question = read_question(query, **asked_for)
-    index = served.index.snapshot()
+    index = reader.snapshot()
     explanation = index.explain(question, check_id("id", id), decay=decay)
     name = answers.shortened(explanation.id)
     room -= answers.size(name) + (0 if decay is None else _MULTIPLIER)
@@ -231,8 +219,8 @@ def _by_field(term: Mapping[str, Any]) -> str:
     return f": {', '.join(counts)}" if counts else ""
 
 
-def _count(served: Served, filter: Any = None) -> Answer:
-    count = served.index.count(filter_within(filter, None))
+def _count(index: BM25Index, filter: Any = None) -> Answer:
+    count = index.count(filter_within(filter, None))
     return Answer({"count": count}, f"{count}")
 
 
