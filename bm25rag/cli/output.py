@@ -14,7 +14,7 @@ from bm25rag import BatchResult, Hit
 from bm25rag.cli.marked_text import marked_snippet
 from bm25rag.cli.terminal import one_line, result_console
 from bm25rag.common.arrays import Float64
-from bm25rag.common.json_values import finite, plain
+from bm25rag.common.json_values import finite, iso_date
 from bm25rag.common.visible import UNSAFE
 from bm25rag.documents import fields_beside
 from bm25rag.evaluation.files import run_lines
@@ -114,7 +114,7 @@ def write_trec(stream: IO[str], answers: Answers) -> None:
 
 
 def _dump(value: object, indent: int | None) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=plain, indent=indent)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=iso_date, indent=indent)
 
 
 def to_json(value: object, indent: int | None = None) -> str:

@@ -17,7 +17,7 @@ def finite(value: object) -> object:
     return value
 
 
-def plain(value: object) -> str:
+def iso_date(value: object) -> str:
     """Return a date as an ISO string, for ``default`` of ``json.dumps``."""
     if isinstance(value, dt.date):
         return value.isoformat()

@@ -17,7 +17,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from bm25rag.common import listening
-from bm25rag.common.json_values import finite, plain
+from bm25rag.common.json_values import finite, iso_date
 from bm25rag.errors import BM25Error, CommitNotFoundError
 from bm25rag.inspector.asked import Asked
 from bm25rag.inspector.desk import Desk
@@ -160,7 +160,7 @@ class _Inspector:
 
 def to_json(value: object) -> str:
     """Return JSON that all readers take: dates are ISO strings, what is not finite ``null``."""
-    return json.dumps(finite(value), default=plain, indent=1)
+    return json.dumps(finite(value), default=iso_date, indent=1)
 
 
 def _failure(error: Exception) -> tuple[int, str]:

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from bm25rag.common import tables
-from bm25rag.common.json_values import finite, plain
+from bm25rag.common.json_values import finite, iso_date
 from bm25rag.common.visible import one_line
 from bm25rag.inspector.asked import Asked
 from bm25rag.inspector.desk import Desk
@@ -97,10 +97,10 @@ def _bytes(value: int) -> str:
 
 def _values(metadata: object) -> str:
     """Return metadata as JSON for reading."""
-    text = one_line(json.dumps(metadata, ensure_ascii=False, default=plain))
+    text = one_line(json.dumps(metadata, ensure_ascii=False, default=iso_date))
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} …"
 
 
 def _json(value: object) -> str:
     """Return JSON for a field of a form."""
-    return json.dumps(finite(value), ensure_ascii=False, default=plain)
+    return json.dumps(finite(value), ensure_ascii=False, default=iso_date)
