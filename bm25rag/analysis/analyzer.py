@@ -37,7 +37,7 @@ from bm25rag.analysis.splitter import WordSplitter
 from bm25rag.analysis.stemming import ARABIC_LIGHT, Stemmer, check_algorithm
 from bm25rag.analysis.unspaced_runs import FIRST_LETTER, BigramRules
 from bm25rag.common.checks import LARGEST_WEIGHT, check_flag, check_real, check_sequence
-from bm25rag.common.gil import BLOCK, in_blocks
+from bm25rag.common.gil import in_blocks
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import LONGEST_WORD, KnownWords, Otherwise, WordRules
@@ -372,7 +372,7 @@ class Analyzer:
             A list for each, made when it is asked for if there are many: ``TermLists``.
         """
         parts: list[Sequence[list[str]]] = []
-        for some in in_blocks(texts, BLOCK):
+        for some in in_blocks(texts):
             scanned = None if self.tokenizer is not None else self.splitter.scan_questions(some)
             if scanned is None:
                 parts.append([self.query_terms(text) for text in some])

@@ -1,5 +1,5 @@
 from bm25rag.kernels.known_words cimport KnownWords, remember, terms_at
-from bm25rag.kernels.strings cimport SHORT, folded_of, text_of, utf8_of
+from bm25rag.kernels.utf8 cimport SHORT, folded_of, text_of, utf8_of
 
 cdef extern from "Python.h":
     unsigned int PyUnicode_ReadChar(object text, Py_ssize_t index) except? 0xFFFFFFFF

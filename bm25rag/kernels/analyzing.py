@@ -19,7 +19,7 @@ from bm25rag.kernels.memory import view
 
 if not cython.compiled:
     from bm25rag.kernels.known_words import KnownWords, remember, terms_at
-    from bm25rag.kernels.strings import SHORT, folded_of, text_of, utf8_of
+    from bm25rag.kernels.utf8 import SHORT, folded_of, text_of, utf8_of
 
 _LONGEST = cython.declare(cython.Py_ssize_t, LONGEST_WORD)
 _LONGEST_JOINED = cython.declare(cython.Py_ssize_t, LONGEST_JOINED)

@@ -1,4 +1,4 @@
-from bm25rag.kernels.strings cimport utf8_of
+from bm25rag.kernels.utf8 cimport utf8_of
 
 cdef class KnownWords:
     cdef unsigned long long[::1] slots

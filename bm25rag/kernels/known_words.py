@@ -8,7 +8,7 @@ import numpy as np
 from bm25rag.kernels.memory import empty, zeros
 
 if not cython.compiled:
-    from bm25rag.kernels.strings import utf8_of
+    from bm25rag.kernels.utf8 import utf8_of
 
 _ROOM = cython.declare(cython.Py_ssize_t, 512)
 # How many slots are looked at for a word. More than that are in use together if somebody has
@@ -28,7 +28,7 @@ class KnownWords:
     The words are in ``pool``, one after another, and ``ends`` are where each begins and the last
     one ends. ``slots``, at most half of which are in use, have a word's hash above and its number,
     plus one, below. A change makes room first; after that it calls nothing that lets another
-    thread in. ``folds`` are of letters of two bytes, as ``strings.folded_of`` takes them; 0: it is
+    thread in. ``folds`` are of letters of two bytes, as ``utf8.folded_of`` takes them; 0: it is
     not known.
     """
 

@@ -11,8 +11,8 @@ from bm25rag.kernels.lookup cimport Postings, find_term
 from bm25rag.kernels.scratch cimport (
     Plan, Query, Scratch, Segment, Strips, Terms, borrow, give_back, prepare_plan
 )
-from bm25rag.kernels.strings cimport utf8_of
 from bm25rag.kernels.strips cimport find_rows, rank_by_strips
+from bm25rag.kernels.utf8 cimport utf8_of
 
 cdef class _Column:
     cdef _Column next

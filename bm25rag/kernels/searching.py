@@ -44,8 +44,8 @@ if not cython.compiled:
         give_back,
         prepare_plan,
     )
-    from bm25rag.kernels.strings import utf8_of
     from bm25rag.kernels.strips import find_rows, rank_by_strips
+    from bm25rag.kernels.utf8 import utf8_of
 
 _INFINITY = cython.declare(cython.double, float("inf"))
 # After several searches by strips in vain, at most so many queries go without.

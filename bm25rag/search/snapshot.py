@@ -13,7 +13,7 @@ import numpy as np
 from bm25rag.analysis import Analyzer
 from bm25rag.common.arrays import Bool, Float32, Float64, Int64
 from bm25rag.common.codec import decode_each
-from bm25rag.common.gil import BLOCK, in_blocks
+from bm25rag.common.gil import in_blocks
 from bm25rag.common.lazy import lazy_property
 from bm25rag.common.strings import CONTEXT, text_of, utf8, utf8_each
 from bm25rag.documents import Document, Hit, Hits
@@ -244,7 +244,7 @@ class Snapshot:
             return {id for id in ids if self.find(id) is not None}
         return {
             view.segment.id_of(number)
-            for keys in in_blocks(utf8_each(ids), BLOCK)
+            for keys in in_blocks(utf8_each(ids))
             for view in self.views
             for number in view.segment.ids.find_all(keys).tolist()
             if view.lives(number)
@@ -293,7 +293,7 @@ class Snapshot:
         ids = np.empty(len(rows), np.object_)
         for view, places, numbers in self.by_segment(rows):
             texts = view.segment.ids.column.texts
-            blocks = in_blocks(numbers.tolist(), BLOCK)
+            blocks = in_blocks(numbers.tolist())
             ids[places] = list(chain.from_iterable(map(texts, blocks)))
         listed: list[str] = ids.tolist()
         return listed
@@ -425,7 +425,7 @@ class Snapshot:
         """Return the ids of the documents that pass, in order, from the first up to a last."""
         ids: list[str] = []
         for view, numbers in zip(self.views, self._passing(filter, first, stop), strict=False):
-            for block in in_blocks(numbers, BLOCK):
+            for block in in_blocks(numbers):
                 ids += cast("list[str]", view.segment.ids.column.texts(block))  # none is missing
         return ids
 

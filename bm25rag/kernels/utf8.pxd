@@ -1,4 +1,4 @@
-# What strings.py does, in C.
+# What utf8.py does, in C.
 cdef extern from *:
     """
     static inline const unsigned char *bm25rag_utf8(PyObject *text, Py_ssize_t *size) {
