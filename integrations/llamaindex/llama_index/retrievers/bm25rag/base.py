@@ -53,6 +53,8 @@ from bm25rag.adapters import (
 class Asked(TypedDict, total=False):
     """How questions are answered; ``None`` for what a retriever has or was saved with."""
 
+    similarity_top_k: int | None
+    filters: MetadataFilters | None
     correct: bool | None
     expand: Expand | None
     min_score: float | None
@@ -312,13 +314,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
     # --- retrieving ---------------------------------------------------------------
 
     def search(
-        self,
-        query: QueryBundle | Question,
-        *,
-        similarity_top_k: int | None = None,
-        filters: MetadataFilters | None = None,
-        offset: int = 0,
-        **asked: Unpack[Asked],
+        self, query: QueryBundle | Question, *, offset: int = 0, **asked: Unpack[Asked]
     ) -> list[NodeWithScore]:
         """Retrieve with different settings, for this query only.
 
@@ -328,44 +324,28 @@ class BM25Retriever(NodeStore, BaseRetriever):
             A text, a query bundle, a list of terms, a mapping of terms to weights, or a
             ``bm25rag.Query``. Without any word, all nodes that pass the filters are found, in the
             order of the index, with score 0, whatever ``min_score`` is; without filters, none.
-        similarity_top_k
-            The maximum number of nodes to return; ``None`` for the retriever's.
-        filters
-            Which nodes may be returned; ``None`` for the retriever's filters.
-            ``MetadataFilters(filters=[])`` lets every node pass.
         offset
             How many of the best nodes to leave out, as on a second page.
         **asked
-            ``correct``, ``expand``, ``min_score``, ``group``, ``per_group``, ``decay``,
-            ``spans_key`` and ``parse_query`` as in the constructor; ``None`` for the retriever's.
+            ``similarity_top_k``, ``filters``, ``correct``, ``expand``, ``min_score``, ``group``,
+            ``per_group``, ``decay``, ``spans_key`` and ``parse_query`` as in the constructor;
+            ``None`` for the retriever's. ``MetadataFilters(filters=[])`` lets every node pass.
         """
-        changed = self._changed(similarity_top_k, filters, {**asked, "offset": offset})
-        return changed.retrieve(_bundle(query))
+        return self._changed(offset, **asked).retrieve(_bundle(query))
 
     async def asearch(
-        self,
-        query: QueryBundle | Question,
-        *,
-        similarity_top_k: int | None = None,
-        filters: MetadataFilters | None = None,
-        offset: int = 0,
-        **asked: Unpack[Asked],
+        self, query: QueryBundle | Question, *, offset: int = 0, **asked: Unpack[Asked]
     ) -> list[NodeWithScore]:
         """Search as ``search`` does, in a thread, and await the objects of index nodes."""
-        changed = self._changed(similarity_top_k, filters, {**asked, "offset": offset})
-        return await changed.aretrieve(_bundle(query))
+        return await self._changed(offset, **asked).aretrieve(_bundle(query))
 
-    def _changed(
-        self, similarity_top_k: int | None, filters: MetadataFilters | None, asked: dict[str, Any]
-    ) -> Self:
+    def _changed(self, offset: int, **asked: Any) -> Self:
         changed = copy.copy(self)  # the same index, callbacks and objects
         given = {name: value for name, value in asked.items() if value is not None}
+        for name in given.keys() & {"similarity_top_k", "filters"}:
+            setattr(changed, name, given.pop(name))
         changed._spans_key = given.pop("spans_key", self._spans_key)
-        changed._asking = check(self._asking._replace(**given), changed._spans_key)
-        if similarity_top_k is not None:
-            changed.similarity_top_k = similarity_top_k
-        if filters is not None:
-            changed.filters = filters
+        changed._asking = check(self._asking._replace(offset=offset, **given), changed._spans_key)
         return changed
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -431,8 +411,6 @@ class BM25Retriever(NodeStore, BaseRetriever):
         callback_manager: CallbackManager | None = None,
         objects: list[IndexNode] | None = None,
         object_map: dict[str, Any] | None = None,
-        similarity_top_k: int | None = None,
-        filters: MetadataFilters | None = None,
         verbose: bool | None = None,
         **asked: Unpack[Asked],
     ) -> Self:
@@ -446,7 +424,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
             The tokenizer that it was made with, if any.
         callback_manager, objects, object_map
             As in the constructor.
-        similarity_top_k, filters, verbose, **asked
+        verbose, **asked
             As in the constructor and ``search``, in place of what was saved.
 
         Raises
@@ -461,19 +439,12 @@ class BM25Retriever(NodeStore, BaseRetriever):
             If an object is missing.
         """
         index, settings = persistence.load(path, tokenizer)
-        given = {"similarity_top_k": similarity_top_k, "filters": filters, "verbose": verbose}
-        chosen: dict[str, Any] = {
-            name: getattr(settings, name)
-            for name in (*given, *Asked.__annotations__, "metadata_mode")
-        }
-        chosen |= {name: value for name, value in (given | asked).items() if value is not None}
-        retriever = cls(
-            existing_bm25=index,
-            callback_manager=callback_manager,
-            objects=objects,
-            object_map=object_map,
-            **chosen,
-        )
+        names = (*Asked.__annotations__, "verbose", "metadata_mode")
+        chosen: dict[str, Any] = {name: getattr(settings, name) for name in names}
+        given = {**asked, "verbose": verbose}
+        chosen |= {name: value for name, value in given.items() if value is not None}
+        parts: dict[str, Any] = {"objects": objects, "object_map": object_map}
+        retriever = cls(existing_bm25=index, callback_manager=callback_manager, **parts, **chosen)
         missing = held_index_ids(index, set(settings.object_ids) - retriever.object_map.keys())
         if missing:
             raise ValueError(
