@@ -32,9 +32,8 @@ from llama_index.retrievers.bm25rag.analysis import (
     choose_index,
 )
 from llama_index.retrievers.bm25rag.changes import NodeStore, choose_mode
-from llama_index.retrievers.bm25rag.filters import check_filters, path_of, translate
+from llama_index.retrievers.bm25rag.filters import check_asking, check_filters, path_of, translate
 from llama_index.retrievers.bm25rag.nodes import held_index_ids
-from llama_index.retrievers.bm25rag.questions import check
 from llama_index.retrievers.bm25rag.syncing import check_docstore, docstore_of
 from llama_index.retrievers.bm25rag.twins import add_twins, in_thread
 
@@ -199,7 +198,7 @@ class BM25Retriever(NodeStore, BaseRetriever):
         self.similarity_top_k = similarity_top_k
         self.filters = filters
         asking = Asking(min_score, correct, expand, 0, parse_query, group, per_group, decay)
-        self._asking, self._spans_key = check(asking, spans_key), spans_key
+        self._asking, self._spans_key = check_asking(asking, spans_key), spans_key
         index = choose_index(
             existing_bm25,
             (language, stemmer, skip_stemming, token_pattern, tokenizer),
@@ -345,7 +344,8 @@ class BM25Retriever(NodeStore, BaseRetriever):
         for name in given.keys() & {"similarity_top_k", "filters"}:
             setattr(changed, name, given.pop(name))
         changed._spans_key = given.pop("spans_key", self._spans_key)
-        changed._asking = check(self._asking._replace(offset=offset, **given), changed._spans_key)
+        asking = self._asking._replace(offset=offset, **given)
+        changed._asking = check_asking(asking, changed._spans_key)
         return changed
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -382,10 +382,9 @@ class BM25Retriever(NodeStore, BaseRetriever):
 
         Raises
         ------
-        ValueError
-            If the stemmer is an object that matches none of PyStemmer's algorithms.
-        NotAnIndexError
-            If the folder holds something else.
+        ValueError, NotAnIndexError
+            If the stemmer is an object that matches none of PyStemmer's algorithms, or the folder
+            holds something else.
         """
         mode = self._metadata_mode
         saved = persistence.saved_settings(self.bm25) or persistence.Settings(metadata_mode=mode)
@@ -429,14 +428,11 @@ class BM25Retriever(NodeStore, BaseRetriever):
 
         Raises
         ------
-        NotAnIndexError
-            If the folder was written by llama-index-retrievers-bm25, or holds no retriever.
-        CorruptIndexError
-            If a file is damaged.
-        TokenizerRequiredError
-            If it was made with a tokenizer and ``tokenizer`` is missing.
-        ValueError
-            If an object is missing.
+        NotAnIndexError, CorruptIndexError
+            If the folder was written by llama-index-retrievers-bm25, holds no retriever, or if a
+            file is damaged.
+        TokenizerRequiredError, ValueError
+            If it was made with a tokenizer and ``tokenizer`` is missing, or if an object is.
         """
         index, settings = persistence.load(path, tokenizer)
         names = (*Asked.__annotations__, "verbose", "metadata_mode")

@@ -118,12 +118,9 @@ class NodeStore:
 
         Raises
         ------
-        TypeError
-            If an element is not a node.
-        DuplicateIdError
-            If an id is there already and ``on_duplicate`` is ``"error"``.
-        MetadataError
-            If the metadata of a node cannot be stored; the message names node and key.
+        TypeError, DuplicateIdError, MetadataError
+            If an element is not a node, an id is there already and ``on_duplicate`` is ``"error"``,
+            or the metadata of a node cannot be stored; the message names node and key.
         """
         given = check_nodes(nodes)
         documents = self._to_documents(given)
@@ -146,31 +143,16 @@ class NodeStore:
     def update_metadata(
         self, node_ids: Iterable[str], metadata: Iterable[dict[str, Any] | None]
     ) -> list[str]:
-        """Replace the metadata of nodes, which keep their places; unknown ids are ignored.
+        """Replace the whole metadata of nodes, and return the ids of those there are.
 
-        Filters see the new metadata. The indexed text stays as it is, also where metadata are a
-        part of it: ``add_nodes`` indexes a changed node again.
-
-        Parameters
-        ----------
-        node_ids
-            The nodes.
-        metadata
-            The whole new metadata of each.
-
-        Returns
-        -------
-        node_ids
-            The ids of the nodes that were changed.
+        Nodes keep their places, and filters see the new metadata. The indexed text stays as it is,
+        also where metadata are a part of it: ``add_nodes`` indexes a changed node again.
 
         Raises
         ------
-        TypeError
-            If an argument or an element has the wrong type.
-        ValueError
-            If the two differ in length.
-        MetadataError
-            If metadata cannot be stored; the message names node and key.
+        TypeError, ValueError, MetadataError
+            If an argument or an element has the wrong type, the two differ in length, or metadata
+            cannot be stored; the message names node and key.
         """
         ids = check_strings("node_ids", node_ids)
         given = list(check_sequence("metadata", metadata, "dicts"))
@@ -192,27 +174,15 @@ class NodeStore:
     def delete_nodes(
         self, node_ids: Iterable[str] | None = None, filters: MetadataFilters | None = None
     ) -> list[str]:
-        """Delete nodes by id, by filters, or those of the ids that pass the filters.
+        """Delete nodes by id, by filters, or those of the ids that pass them; return their ids.
 
-        Parameters
-        ----------
-        node_ids
-            The ids; unknown ids are ignored.
-        filters
-            The filters that the nodes pass.
-
-        Returns
-        -------
-        node_ids
-            The ids of the deleted nodes.
+        Unknown ids are ignored.
 
         Raises
         ------
-        TypeError
-            If ``node_ids`` is a bare string or holds anything but strings, or ``filters`` is
-            wrong.
-        ValueError
-            If neither is given, or ``filters`` is empty.
+        TypeError, ValueError
+            If ``node_ids`` is a bare string or holds anything but strings, ``filters`` is wrong,
+            or there are no ids and ``filters`` is missing or empty.
         """
         index = self._snapshot()
         ids = ids_to_delete(index, node_ids, filters)
@@ -230,8 +200,8 @@ class NodeStore:
     def sync(self, docstore: BaseDocumentStore, *, inner_nodes: bool | None = None) -> SyncResult:
         """Add, update and delete nodes until the index holds what a document store holds.
 
-        A node is updated if anything that is stored of it differs: text, metadata,
-        relationships, excluded keys, templates.
+        It returns their ids. A node is updated if anything that is stored of it differs: text,
+        metadata, relationships, excluded keys, templates.
 
         Parameters
         ----------
@@ -242,17 +212,11 @@ class NodeStore:
             ``HierarchicalNodeParser`` makes them. ``None`` to do as the index does now; an empty
             index takes them.
 
-        Returns
-        -------
-        result
-            The ids of the added, updated and deleted nodes.
-
         Raises
         ------
-        ValueError
-            If the document store holds whole documents, and the index nodes split from them.
-        MetadataError
-            If the metadata of a node cannot be stored; the message names node and key.
+        ValueError, MetadataError
+            If the document store holds whole documents, and the index nodes split from them; or if
+            the metadata of a node cannot be stored: the message names node and key.
         """
         try:
             new, updated, gone = compare(self.bm25, docstore, self._metadata_mode, inner_nodes)
@@ -267,25 +231,10 @@ class NodeStore:
     def get_nodes(
         self, node_ids: Iterable[str] | None = None, filters: MetadataFilters | None = None
     ) -> list[BaseNode]:
-        """Return nodes by id, in the given order, or those that pass filters, or all.
+        """Return nodes by id, in the given order, or all in that of the index.
 
-        Parameters
-        ----------
-        node_ids
-            The ids; unknown ids are skipped. ``None`` for all, in the order of the index.
-        filters
-            The filters that the nodes pass; ``None`` for any.
-
-        Returns
-        -------
-        nodes
-            Fresh copies, without their embeddings.
-
-        Raises
-        ------
-        TypeError
-            If ``node_ids`` is a bare string or holds anything but strings, or ``filters`` is
-            wrong.
+        They are fresh copies without their embeddings, of nodes that pass the filters. Unknown ids
+        are skipped. A bare string, anything but strings, and wrong filters are a ``TypeError``.
         """
         index = self._snapshot()
         documents = read_documents(index, _ids_of(index, node_ids, check_filters(filters)))

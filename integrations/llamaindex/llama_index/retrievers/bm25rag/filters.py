@@ -33,6 +33,7 @@ from llama_index.retrievers.bm25rag.nodes import (
 from pydantic_core import to_jsonable_python
 
 from bm25rag import BM25Index
+from bm25rag.adapters import Asking, decay_dict
 from bm25rag.filters import (
     And,
     Condition,
@@ -55,6 +56,14 @@ _PLAIN = frozenset({str, int, float, bool})
 def path_of(key: str) -> str:
     """Return the core's path for a key of the metadata."""
     return SOURCE_PATH if key in _SOURCE_KEYS else escape_key(key)
+
+
+def check_asking(asking: Asking, spans_key: object) -> Asking:
+    """Return options that name keys of the metadata; raise an error for one that is wrong."""
+    if not isinstance(spans_key, str | None):
+        raise TypeError(f"spans_key must be a str or None, got {spans_key!r:.100}")
+    checked = asking.with_paths(path_of).checked()
+    return checked._replace(group=asking.group, decay=decay_dict(asking.decay))
 
 
 def check_filters(filters: object) -> MetadataFilters | None:

@@ -246,10 +246,9 @@ class BM25VectorStore(BasePydanticVectorStore):
         ValueError
             If a node has no embedding for the dense store, one of another dimension, or NaN in it;
             or nodes are searched by sparse vectors, and ``sparse_doc_fn`` is missing.
-        SparseEncoderError
-            If ``sparse_doc_fn`` fails, or returns anything but a finite vector for each text.
-        DenseStoreError
-            If the dense store fails.
+        SparseEncoderError, DenseStoreError
+            If ``sparse_doc_fn`` fails, or returns anything but a finite vector for each text; if
+            the dense store fails.
         """
         on_duplicate = kwargs.pop("on_duplicate", "replace")
         vectors = self._nodes.vectors
@@ -280,19 +279,9 @@ class BM25VectorStore(BasePydanticVectorStore):
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> Plan[None]:
         """Delete the nodes of a source document, and the document if it was added whole.
 
-        Parameters
-        ----------
-        ref_doc_id
-            The id of the document.
-        **delete_kwargs
-            For ``delete`` of the dense store.
-
-        Raises
-        ------
-        DenseStoreError
-            If the dense store fails; the index still has the nodes.
-        ReadOnlyError
-            If the index was opened for reading.
+        ``delete_kwargs`` are for ``delete`` of the dense store: if it fails with a
+        ``DenseStoreError``, the index still has the nodes. An index that was opened for reading
+        raises ``ReadOnlyError``.
         """
         nodes = self._nodes
         check_options("delete", delete_kwargs, nodes.vectors)
@@ -314,19 +303,10 @@ class BM25VectorStore(BasePydanticVectorStore):
         filters: MetadataFilters | None = None,
         **delete_kwargs: Any,
     ) -> Plan[None]:
-        """Delete nodes by id, by filters, or those of the ids that pass the filters.
+        """Delete nodes as ``BM25Retriever.delete_nodes`` does, which also lists the exceptions.
 
-        Parameters
-        ----------
-        node_ids, filters
-            As in ``BM25Retriever.delete_nodes``, which also lists the exceptions.
-        **delete_kwargs
-            For ``delete_nodes`` of the dense store, which is given the ids of these nodes.
-
-        Raises
-        ------
-        DenseStoreError
-            If the dense store fails; the index still has the nodes.
+        ``delete_kwargs`` are for ``delete_nodes`` of the dense store, which is given the ids of
+        these nodes: if it fails with a ``DenseStoreError``, the index still has them.
         """
         check_options("delete_nodes", delete_kwargs, self._nodes.vectors)
         ids = ids_to_delete(self._nodes.snapshot(), node_ids, filters)
@@ -374,6 +354,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         Empty lists of ids let all nodes pass, as LlamaIndex's retriever gives them. If there is
         neither a word nor an embedding to search by, but filters or ids, the result is the first
         nodes that pass, in the order of the index, with score 0; ``min_score`` does not apply.
+        Otherwise the best are first; scores of ``hybrid`` are fused ones.
 
         Parameters
         ----------
@@ -394,11 +375,6 @@ class BM25VectorStore(BasePydanticVectorStore):
             others are for ``query`` of the dense store. The retriever of an index passes them on:
             ``as_retriever(vector_store_kwargs={...})``.
 
-        Returns
-        -------
-        result
-            Nodes, ids and scores, best first; scores of ``hybrid`` are fused ones.
-
         Raises
         ------
         TypeError, ValueError
@@ -406,10 +382,9 @@ class BM25VectorStore(BasePydanticVectorStore):
             ``sparse_query_fn``, ``query_str`` or ``query_embedding`` that is missing, or does not
             ask what an option is for, or the embedding has another dimension than those in the
             dense store.
-        SparseEncoderError
-            If ``sparse_query_fn`` fails, or returns anything but a finite vector.
-        DenseStoreError
-            If the dense store fails.
+        SparseEncoderError, DenseStoreError
+            If ``sparse_query_fn`` fails, or returns anything but a finite vector; if the dense
+            store fails.
         """
         return (yield from self._nodes.query(query, kwargs))
 
@@ -440,10 +415,9 @@ class BM25VectorStore(BasePydanticVectorStore):
 
         Raises
         ------
-        ValueError
-            If ``fs`` is another one, or the stemmer is an object that cannot be saved.
-        NotAnIndexError
-            If the folder holds something else.
+        ValueError, NotAnIndexError
+            If ``fs`` is another one, the stemmer is an object that cannot be saved, or the folder
+            holds something else.
         """
         check_local(fs)
         changed = {
@@ -504,16 +478,9 @@ class BM25VectorStore(BasePydanticVectorStore):
         fs: AbstractFileSystem | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Load what ``StorageContext.persist`` saved in a folder.
+        """Load what ``StorageContext.persist`` saved of the store of that name, in a folder.
 
-        Parameters
-        ----------
-        persist_dir
-            The folder.
-        namespace
-            The name of the store in the storage context.
-        fs, **kwargs
-            As in ``from_persist_path``, which also lists the exceptions.
+        All else is as in ``from_persist_path``, which also lists the exceptions.
         """
         name = f"{namespace}{NAMESPACE_SEP}{DEFAULT_PERSIST_FNAME}"
         return cls.from_persist_path(str(Path(persist_dir) / name), fs, **kwargs)

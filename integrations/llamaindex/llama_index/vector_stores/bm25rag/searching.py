@@ -22,10 +22,9 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 from llama_index.retrievers.bm25rag.changes import NodeStore
-from llama_index.retrievers.bm25rag.filters import check_filters, path_of, translate
+from llama_index.retrievers.bm25rag.filters import check_asking, check_filters, path_of, translate
 from llama_index.retrievers.bm25rag.nodes import REF_DOC_ID, with_spans
 from llama_index.retrievers.bm25rag.persistence import Settings
-from llama_index.retrievers.bm25rag.questions import check
 from llama_index.vector_stores.bm25rag.dense import DenseStoreError, Vectors, check_options
 from llama_index.vector_stores.bm25rag.encoding import Encoder, SparseEncoderCallable
 from llama_index.vector_stores.bm25rag.folders import Folder
@@ -148,7 +147,7 @@ class Retrieval(NodeStore):
         """Answer a query; ``BM25VectorStore.query`` says how, and lists the exceptions."""
         others = dict(given)
         spans_key = others.pop("spans_key", None)
-        asking = check(Asking.taken_from(others), spans_key).with_paths(path_of)
+        asking = check_asking(Asking.taken_from(others), spans_key).with_paths(path_of)
         check_options("query", others, self.vectors)
         mode = _Mode(query.mode)
         scope = Scope.of(query, self.snapshot())
