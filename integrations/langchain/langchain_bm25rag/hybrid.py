@@ -186,20 +186,11 @@ class BM25HybridRetriever(BM25DocumentIndex):
         ids: NewIds | None = None,
         on_duplicate: OnDuplicate = "replace",
     ) -> Plan[list[str]]:
-        """Add documents to both.
+        """Add documents to both, as ``BM25Retriever.add_documents`` does.
 
-        Parameters
-        ----------
-        documents, on_duplicate
-            As in ``BM25Retriever.add_documents``, which also says what is returned and raised.
-        ids
-            One for each document, in place of its own, or None.
-
-        Raises
-        ------
-        RuntimeError
-            If the vector store fails. The index then has the documents: BM25 finds them, and
-            adding them again, under the same ids, or ``align`` completes the vector store.
+        ``ids`` has one for each document, in place of its own, or None. If the vector store fails,
+        it is a ``RuntimeError``. The index then has the documents: BM25 finds them, and adding them
+        again, under the same ids, or ``align`` completes the vector store.
         """
         given, before = list(read_documents(documents, ids)), self.index.snapshot()
         written = write(self.index, given, "documents", on_duplicate)
@@ -325,18 +316,11 @@ class BM25HybridRetriever(BM25DocumentIndex):
         """Make the vector store hold what the index holds; after a crash they can differ.
 
         What the vector store holds beyond that is found by asking it for all of its documents.
-        One that answers with an approximation may keep some of them.
+        One that answers with an approximation may keep some of them. The result are the ids of
+        documents that the vector store was given, and of those taken from it.
 
-        Parameters
-        ----------
-        records
-            The record manager of ``index()``, if that is used: first, the retriever and the record
-            manager forget what only one of the two knows, as in ``BM25DocumentIndex.align``.
-
-        Returns
-        -------
-        aligned
-            The ids of documents that the vector store was given, and of those taken from it.
+        With ``records``, the record manager of ``index()``, the retriever and the record manager
+        first forget what only one of the two knows, as in ``BM25DocumentIndex.align``.
         """
         if records is not None:
             yield from align_records(self, records)

@@ -85,12 +85,10 @@ class BM25Retriever(SearchingBM25):
 
         Raises
         ------
-        TypeError
-            If an argument or an element has the wrong type.
-        ValueError
-            If the iterables differ in length, or a parameter is not supported.
-        MetadataError
-            If metadata cannot be stored; the message names row, document and key.
+        TypeError, ValueError, MetadataError
+            If an argument or an element has the wrong type, the iterables differ in length, a
+            parameter is not supported, or metadata cannot be stored; the message names row,
+            document and key.
         """
         retriever = cls._made(analyzer, preprocess_func, bm25_params, bm25_variant, **fields)
         write(retriever.index, read_texts(texts, metadatas, ids), "metadatas")
@@ -109,7 +107,7 @@ class BM25Retriever(SearchingBM25):
     def add_documents(
         self, documents: Iterable[Document], *, on_duplicate: OnDuplicate = "replace"
     ) -> list[str]:
-        """Add all documents, or none on error.
+        """Add all documents, or none on error; return the id of each that was not skipped.
 
         Parameters
         ----------
@@ -119,20 +117,12 @@ class BM25Retriever(SearchingBM25):
             What to do where an id is there already: ``"replace"`` the document, ``"skip"`` the
             new one, or raise an ``"error"`` and write nothing.
 
-        Returns
-        -------
-        ids
-            The id of each document, without those that were skipped.
-
         Raises
         ------
-        TypeError, MetadataError
-            If an element is not a document, or if metadata cannot be stored; the message names
-            row, document and key.
-        DuplicateIdError
-            If an id is there already and ``on_duplicate`` is ``"error"``.
-        ReadOnlyError
-            If the index was opened for reading.
+        TypeError, MetadataError, DuplicateIdError, ReadOnlyError
+            If an element is not a document, metadata cannot be stored (the message names row,
+            document and key), an id is there already and ``on_duplicate`` is ``"error"``, or the
+            index was opened for reading.
         """
         return write(self.index, read_documents(documents), "documents", on_duplicate)
 
@@ -162,7 +152,7 @@ class BM25Retriever(SearchingBM25):
         """Do what ``from_documents`` does; ``documents`` may be an async iterable."""
 
     def delete(self, ids: Ids | None = None, *, filter: Filter | None = None) -> list[str]:
-        """Delete documents by their ids, by a filter or by both; unknown ids are ignored.
+        """Delete documents by their ids, by a filter or by both; return the ids of those there are.
 
         Parameters
         ----------
@@ -171,18 +161,12 @@ class BM25Retriever(SearchingBM25):
         filter
             As in searches; documents that it rejects stay.
 
-        Returns
-        -------
-        ids
-            The ids of the documents that were deleted.
-
         Raises
         ------
-        TypeError, ValueError
-            If ``ids`` is not an iterable of strings and numbers, or if there are none, and the
-            filter rejects nothing: some stores delete everything then.
-        ReadOnlyError
-            If the index was opened for reading.
+        TypeError, ValueError, ReadOnlyError
+            If ``ids`` is not an iterable of strings and numbers, if there are none, and the filter
+            rejects nothing (some stores delete everything then), or if the index was opened for
+            reading.
         """
         given = None if ids is None and filter is not None else read_ids(ids)
         return delete(self.index, given, filter)

@@ -67,7 +67,7 @@ class SearchingBM25(Stored, BaseRetriever):
     """The index; several retrievers may share one."""
 
     k: SkipValidation[int] = 4
-    """The maximum number of documents to return, >= 0."""
+    """How many documents to return at most, >= 0."""
 
     filter: SkipValidation[Filter | None] = None
     """Which documents may be returned: a dict in bm25rag's filter language, a set of ids, or a
@@ -87,13 +87,14 @@ class SearchingBM25(Stored, BaseRetriever):
     """How many of the best documents to leave out: the next page begins at ``offset + k``."""
 
     group: SkipValidation[str | None] = None
-    """A path in the metadata, such as ``"source"``, as in ``BM25Index.search``."""
+    """How results are grouped: by a path in the metadata, such as ``"source"``, as in
+    ``BM25Index.search``."""
 
     per_group: SkipValidation[int] = 1
     """How many documents of each group to return at most."""
 
     decay: SkipValidation[DecayLike | None] = None
-    """What lowers scores, as in ``BM25Index.search``."""
+    """What lowers scores, by age or a number, as in ``BM25Index.search``."""
 
     parse_query: SkipValidation[bool] = False
     """Whether to read quotes and signs in a question, as ``bm25rag.Query.parse`` does."""

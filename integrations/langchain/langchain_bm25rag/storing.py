@@ -60,19 +60,9 @@ class Stored:
     aget_by_ids = awaited(get_by_ids, reading)
 
     def update_metadata(self, ids: Ids, metadatas: Metadatas) -> list[str]:
-        """Replace the metadata of documents, which keep their texts; unknown ids are ignored.
+        """Replace the whole metadata of documents, and return the ids of those there are.
 
-        Parameters
-        ----------
-        ids
-            The ids; a number becomes a string.
-        metadatas
-            The whole new metadata of each.
-
-        Returns
-        -------
-        ids
-            The ids of the documents that were changed.
+        They keep their texts; a number becomes a string.
 
         Raises
         ------
@@ -89,11 +79,7 @@ class Stored:
         """Make the index and a record manager forget what only one of the two knows.
 
         After a crash they can differ; the run of ``index()`` that follows adds what is wanted.
-
-        Parameters
-        ----------
-        records
-            The record manager. Nothing else may write to its namespace, or to the index.
+        Nothing else may write to the manager's namespace, or to the index.
         """
         yield from align_records(self, records)
 

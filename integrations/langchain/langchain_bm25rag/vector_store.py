@@ -249,14 +249,9 @@ class BM25VectorStore(Stored, VectorStore):
     ) -> Plan[list[str]]:
         """Add all texts, or none on error; if ``sparse_embedding`` fails, it is a ``RuntimeError``.
 
-        Parameters
-        ----------
-        texts, metadatas, ids
-            As in ``BM25Retriever.from_texts``, which also lists the exceptions.
-        on_duplicate
-            As in ``BM25Retriever.add_documents``, which also says what is returned.
-        **kwargs
-            Not accepted.
+        ``texts``, ``metadatas`` and ``ids`` are as in ``BM25Retriever.from_texts``, which also
+        lists the exceptions, ``on_duplicate`` and the result as in its ``add_documents``. Other
+        keywords are refused.
         """
         refuse("add_texts", kwargs)
         given = read_texts(texts, metadatas, ids)
@@ -272,18 +267,11 @@ class BM25VectorStore(Stored, VectorStore):
         on_duplicate: OnDuplicate = "replace",
         **kwargs: Any,
     ) -> Plan[list[str]]:
-        """Add all documents, or none on error.
+        """Add documents as ``BM25Retriever.add_documents`` does, which also lists the exceptions.
 
-        Parameters
-        ----------
-        documents, on_duplicate
-            As in ``BM25Retriever.add_documents``, which also lists the exceptions.
-        ids
-            One for each document, in place of its own, or None.
-        batch_size
-            Not used: all are added in one step. LangChain's ``index()`` gives it.
-        **kwargs
-            Not accepted.
+        ``ids`` has one for each document, in place of its own, or None. ``batch_size``, which
+        LangChain's ``index()`` gives, is not used: all are added in one step. Other keywords are
+        refused.
         """
         refuse("add_documents", kwargs)
         given = read_documents(documents, ids)
@@ -364,34 +352,22 @@ class BM25VectorStore(Stored, VectorStore):
             A text; or terms and their weights, in ``"bm25"`` mode; or a ``bm25rag.Query``, in
             ``"hybrid"`` mode too. A blank text and a filter ask for all documents that pass, in
             document order.
-        k
-            How many at most, >= 0.
-        filter
-            A dict in bm25rag's filter language, a set of ids, or a callable on the document.
+        k, filter, offset, parse_query
+            As the fields of ``BM25Retriever``.
         min_score
-            The lowest score that is returned; in ``"hybrid"`` mode, of the fused scores. It does
-            not apply to a filter alone, which scores nothing.
+            As there; in ``"hybrid"`` mode, the lowest of the fused scores.
         retrieval_mode
             As in the constructor; ``None`` for the mode given there.
         correct, expand
-            Whether to correct words that no document has, and to add words of the best documents,
-            as ``BM25Index.correct`` and ``expand`` do, in ``"bm25"`` mode.
-        offset
-            How many of the best documents to leave out: the next page begins at ``offset + k``.
+            As the fields of ``BM25Retriever``, in ``"bm25"`` mode.
         group, per_group, decay
-            How results are grouped by a path of the metadata, such as ``"source"``, and what
-            lowers their scores by age or a number, as in ``BM25Index.search``; a filter alone
-            lists documents as they are.
-        parse_query
-            Whether to read quotes and signs in a text, as ``bm25rag.Query.parse`` does.
+            As there; a filter alone lists documents as they are.
 
         Raises
         ------
-        TypeError, ValueError
-            If an argument has the wrong type or is out of range, or if the mode needs a
+        TypeError, ValueError, FilterError
+            If an argument has the wrong type, is out of range or malformed, or if the mode needs a
             ``sparse_embedding`` and there is none, or does without what is asked for.
-        FilterError
-            If the filter is malformed.
         RuntimeError
             If ``sparse_embedding`` fails.
         """
@@ -406,14 +382,7 @@ class BM25VectorStore(Stored, VectorStore):
     def similarity_search_with_score(
         self, query: Question, k: int = 4, **options: Unpack[_Options]
     ) -> Plan[list[tuple[Document, float]]]:
-        """Find the same with their scores, of which the highest is the best.
-
-        Parameters
-        ----------
-        query, k, filter, min_score, retrieval_mode, correct, expand, offset, parse_query
-            As in ``similarity_search``, as are ``group``, ``per_group`` and ``decay``; it also
-            lists the exceptions.
-        """
+        """Find the same with their scores, of which the highest is the best."""
         unknown = [name for name in options if name not in _Options.__annotations__]
         check_call(type(self).__name__, query, unknown, _TAKES)
         asking = Asking.taken_from({**options})
