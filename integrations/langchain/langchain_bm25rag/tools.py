@@ -41,13 +41,7 @@ def agent_tools(
 ) -> list[StructuredTool]:
     """Make three tools of a retriever: to search, to find lines by a string, and to read texts.
 
-    Parameters
-    ----------
-    retriever, about, metadata
-        As of ``search_tool``.
-    name
-        What the documents are called: the tools are ``search_NAME``, ``grep_NAME`` and
-        ``read_NAME``.
+    They are ``search_NAME``, ``grep_NAME`` and ``read_NAME``; all else is as of ``search_tool``.
     """
     return [_tool(retriever, f"{does}_{name}", about, does, metadata) for does in get_args(Doing)]
 

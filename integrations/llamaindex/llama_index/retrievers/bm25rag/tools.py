@@ -46,12 +46,7 @@ def search_tool(retriever: BM25Retriever, name: str, about: str) -> FunctionTool
 def agent_tools(retriever: BM25Retriever, name: str, about: str) -> list[FunctionTool]:
     """Make three tools of a retriever: to search, to find lines by a string, and to read texts.
 
-    Parameters
-    ----------
-    retriever, about
-        As of ``search_tool``.
-    name
-        What the nodes are called: the tools are ``search_NAME``, ``grep_NAME`` and ``read_NAME``.
+    They are ``search_NAME``, ``grep_NAME`` and ``read_NAME``; all else is as of ``search_tool``.
     """
     return [_tool(retriever, f"{does}_{name}", about, does) for does in get_args(Doing)]
 

@@ -127,15 +127,12 @@ class BM25DocumentStore:
 
     Raises
     ------
-    TypeError
-        If an argument has the wrong type.
-    ValueError
-        If a parameter is out of range or differs from that of the existing index, or if both
-        ``path`` and ``index`` are given.
-    bm25rag.errors.StorageError
-        If the folder holds something else or is damaged.
-    bm25rag.errors.TokenizerRequiredError
-        If the folder's analyzer has a custom tokenizer and ``analyzer`` is missing.
+    TypeError, ValueError
+        If an argument has the wrong type, a parameter is out of range or differs from that of the
+        existing index, or if both ``path`` and ``index`` are given.
+    bm25rag.errors.StorageError, bm25rag.errors.TokenizerRequiredError
+        If the folder holds something else or is damaged; if its analyzer has a custom tokenizer
+        and ``analyzer`` is missing.
 
     Examples
     --------
@@ -232,10 +229,7 @@ class BM25DocumentStore:
     def to_dict(self) -> dict[str, Any]:
         """Return the settings that were given, and where the documents are stored.
 
-        Raises
-        ------
-        SerializationError
-            If the analyzer has a tokenizer that cannot be imported by name.
+        A tokenizer that cannot be imported by name is a ``SerializationError``.
         """
         settings: dict[str, Any] = dict(self._given)
         if isinstance(analyzer := settings.get("analyzer"), Analyzer):
@@ -259,12 +253,8 @@ class BM25DocumentStore:
 
         ``analyzer`` holds some of ``Analyzer``'s arguments, such as ``{"language": "german"}``,
         or a ``tokenizer`` by name, which is imported if Haystack allows it: see
-        ``allowed_modules`` of ``Pipeline.loads``.
-
-        Raises
-        ------
-        DeserializationError
-            If Haystack does not allow importing the tokenizer, or does not find it.
+        ``allowed_modules`` of ``Pipeline.loads``. Otherwise, or if Haystack does not find it, it
+        is a ``DeserializationError``.
         """
         settings = dict(data.get("init_parameters", {}))
         if isinstance(settings.get("analyzer"), dict):
@@ -320,7 +310,7 @@ class BM25DocumentStore:
     def write_documents(
         self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE
     ) -> int:
-        """Write all documents, or none if anything is wrong.
+        """Write all documents, or none if anything is wrong; return how many were written.
 
         Parameters
         ----------
@@ -330,20 +320,13 @@ class BM25DocumentStore:
         policy
             What to do about ids that exist already or occur twice in the call: ``FAIL`` (and
             ``NONE``) writes nothing, ``SKIP`` keeps the first and logs a warning for each of
-            the others, ``OVERWRITE`` keeps the last.
-
-        Returns
-        -------
-        count
-            How many were written; with ``OVERWRITE``, how many were given.
+            the others, ``OVERWRITE`` keeps the last, and counts all that were given.
 
         Raises
         ------
-        ValueError
-            If ``documents`` holds anything but documents, or if meta or an embedding cannot be
-            stored; the message says which.
-        DuplicateDocumentError
-            If ``policy`` is ``FAIL`` or ``NONE`` and an id exists already.
+        ValueError, DuplicateDocumentError
+            If ``documents`` holds anything but documents, meta or an embedding cannot be stored
+            (the message says which), or ``policy`` is ``FAIL`` or ``NONE`` and an id exists.
         """
         given = check_documents(documents)
         if not isinstance(policy, DuplicatePolicy):
@@ -414,13 +397,7 @@ class BM25DocumentStore:
         scale_score: bool = False,
         **options: Unpack[Options],
     ) -> list[Document]:
-        """Find the best documents that contain a term of the query.
-
-        Parameters
-        ----------
-        query, filters, top_k, scale_score, **options
-            As in ``BM25Retriever.run``; and ``parse_query``, as in ``BM25Retriever``.
-        """
+        """Find documents as ``BM25Retriever.run`` does; it takes ``parse_query``, too."""
         search = self._search(filters, top_k, scale_score, **options)
         (documents,) = search.by_words({"query": query})
         return documents
@@ -482,16 +459,7 @@ class BM25DocumentStore:
     ) -> list[Document]:
         """Find the best documents by BM25 and by their sparse embeddings, fused.
 
-        Parameters
-        ----------
-        query, filters, top_k, **options
-            As in ``BM25Retriever.run``; what groups and lowers scores is of the fused ones.
-        query_sparse_embedding
-            As in ``sparse_embedding_retrieval``.
-        top_k_per_retriever
-            How many documents of each ranking are fused, >= 0; at least ``top_k`` are.
-        method, weights, rank_constant
-            As in ``bm25rag.fusion.fuse``; the first weight is that of BM25.
+        The arguments are those of ``BM25SparseHybridRetriever`` and its ``run``.
         """
         search = self._search(filters, top_k, **options)
         if search.filter is not None and is_blank(query):
@@ -522,12 +490,7 @@ class BM25DocumentStore:
     ) -> HybridSearch:
         """Return a search by BM25 and by another retriever, which the caller asks.
 
-        Parameters
-        ----------
-        query, filters, top_k
-            As in ``BM25Retriever.run``.
-        **options
-            More arguments of ``bm25rag.hybrid.HybridSearch``.
+        ``options`` are more arguments of ``bm25rag.hybrid.HybridSearch``.
         """
         index = self._current
         asked, core_filter = check_query(query), filter_of(index, filters)

@@ -163,10 +163,9 @@ class BM25HybridRetriever(StoreRetriever):
 
         Raises
         ------
-        ValueError, TypeError
-            If there is no embedding, or the other store finds what cannot be fused.
-        RuntimeError
-            If the embedder or the embedding retriever fails.
+        ValueError, TypeError, RuntimeError
+            If there is no embedding, if the other store finds what cannot be fused, or if the
+            embedder or the embedding retriever fails.
         """
         store = self.document_store
         asking = store.parsed(query) if self.parse_query else query
@@ -198,21 +197,9 @@ class BM25HybridRetriever(StoreRetriever):
         }
 
     def find_beside(self, query: str, top_k: int) -> Ranking:
-        """Ask the embedding retriever alone, and return ids and scores.
+        """Ask the embedding retriever alone for ids and scores; the text is embedded here.
 
-        Parameters
-        ----------
-        query
-            The text, which ``text_embedder`` embeds.
-        top_k
-            How many documents to ask for.
-
-        Raises
-        ------
-        ValueError
-            If there is no ``text_embedder``.
-        RuntimeError
-            If the embedder or the embedding retriever fails.
+        Without a ``text_embedder`` it is a ``ValueError``, and a ``RuntimeError`` if one fails.
         """
         if self.text_embedder is None:
             raise ValueError("the retriever needs a text_embedder for the questions of a tool")

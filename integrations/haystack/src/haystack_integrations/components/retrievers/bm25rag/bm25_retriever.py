@@ -130,13 +130,9 @@ class BM25Retriever(StoreRetriever):
 
         Raises
         ------
-        ValueError
-            If the query is empty and there are no filters, ``top_k`` or ``offset`` is negative, or
-            ``min_score`` is NaN.
-        TypeError
-            If an argument has the wrong type.
-        FilterError
-            If the filters are malformed.
+        TypeError, ValueError, FilterError
+            If an argument has the wrong type, the query is empty and there are no filters,
+            ``top_k`` or ``offset`` is negative, ``min_score`` is NaN, or filters are malformed.
         """
         asked = self._settled(locals())
         return {"documents": self.document_store.bm25_retrieval(query, **asked)}

@@ -89,24 +89,12 @@ class BM25SearchTool(Tool):
 
 
 class BM25GrepTool(BM25SearchTool):
-    """Finds lines of a ``BM25DocumentStore`` with exactly a string; otherwise as the search tool.
-
-    Parameters
-    ----------
-    document_store, name, about, filters
-        As of ``BM25SearchTool``.
-    """
+    """Finds lines of a ``BM25DocumentStore`` with exactly a string; else as the search tool."""
 
     _does = "grep"
 
 
 class BM25ReadTool(BM25SearchTool):
-    """Reads numbered lines of a ``BM25DocumentStore``, by id or source; as the search tool.
-
-    Parameters
-    ----------
-    document_store, name, about, filters
-        As of ``BM25SearchTool``.
-    """
+    """Reads numbered lines of a ``BM25DocumentStore``, by id or source; as the search tool."""
 
     _does = "read"
