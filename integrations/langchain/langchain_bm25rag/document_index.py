@@ -13,7 +13,7 @@ from bm25rag.adapters import OnDuplicate
 from langchain_bm25rag.awaiting import awaits, writing
 from langchain_bm25rag.documents import Ids, read_documents, write
 from langchain_bm25rag.filters import Filter, delete
-from langchain_bm25rag.searching import SearchingBM25
+from langchain_bm25rag.retriever import SearchingBM25
 from langchain_bm25rag.settings import refuse
 
 

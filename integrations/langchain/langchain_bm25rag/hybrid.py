@@ -52,7 +52,7 @@ from langchain_bm25rag.documents import (
     write,
 )
 from langchain_bm25rag.filters import Filter, choose, filter_of
-from langchain_bm25rag.searching import Fields
+from langchain_bm25rag.retriever import Fields
 from langchain_bm25rag.settings import Making, Opening, refuse
 
 _Found = list[tuple[Document, float]]

@@ -9,7 +9,7 @@ from langchain_core.tools import StructuredTool
 from bm25rag.agents import Doing, IndexTool
 from langchain_bm25rag.filters import filter_of
 from langchain_bm25rag.hybrid import FUSING, BM25HybridRetriever
-from langchain_bm25rag.searching import SearchingBM25
+from langchain_bm25rag.retriever import SearchingBM25
 
 
 def search_tool(

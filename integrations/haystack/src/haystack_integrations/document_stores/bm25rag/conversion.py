@@ -30,6 +30,18 @@ _EMPTY = vars(Document(id="-"))
 _set_fields = vars(Document)["__dict__"].__set__
 
 
+def check_documents(documents: object) -> list[Document]:
+    """Return an iterable of documents as a list."""
+    message = "documents must be a list of Documents"
+    if isinstance(documents, str | bytes | dict) or not isinstance(documents, Iterable):
+        raise ValueError(f"{message}, got {type(documents).__name__}")
+    given = list(documents)
+    for row, document in enumerate(given):
+        if not isinstance(document, Document):
+            raise ValueError(f"{message}, got {type(document).__name__} at documents[{row}]")
+    return given
+
+
 def to_core(documents: Iterable[Document]) -> list[Stored]:
     """Return what ``BM25Index.add_documents`` takes; an error names document and key."""
     stored = []

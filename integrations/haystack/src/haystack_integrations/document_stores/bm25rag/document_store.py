@@ -23,14 +23,12 @@ from haystack_integrations.document_stores.bm25rag.analyzers import (
     analyzer_from_dict,
     analyzer_to_dict,
 )
-from haystack_integrations.document_stores.bm25rag.arguments import (
-    AnyQuestion,
-    check_documents,
-    check_query,
-    check_sparse_embedding,
-)
 from haystack_integrations.document_stores.bm25rag.awaited import reads, writes
-from haystack_integrations.document_stores.bm25rag.conversion import from_core, to_core
+from haystack_integrations.document_stores.bm25rag.conversion import (
+    check_documents,
+    from_core,
+    to_core,
+)
 from haystack_integrations.document_stores.bm25rag.fields import (
     Meta,
     field_name,
@@ -38,7 +36,14 @@ from haystack_integrations.document_stores.bm25rag.fields import (
     types_of_fields,
     unique_values,
 )
-from haystack_integrations.document_stores.bm25rag.searching import Search, filter_of, path_of
+from haystack_integrations.document_stores.bm25rag.searching import (
+    AnyQuestion,
+    Search,
+    check_query,
+    check_sparse_embedding,
+    filter_of,
+    path_of,
+)
 
 from bm25rag import Analyzer, BM25Index, Query
 from bm25rag.adapters import (

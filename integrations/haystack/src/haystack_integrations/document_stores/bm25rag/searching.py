@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
-from haystack.dataclasses import Document
-from haystack_integrations.document_stores.bm25rag.arguments import (
-    AnyQuestion,
-    check_query,
-)
+from haystack.dataclasses import Document, SparseEmbedding
 from haystack_integrations.document_stores.bm25rag.conversion import from_core
 from haystack_integrations.document_stores.bm25rag.filters import translate
 
-from bm25rag import BM25Index, Hit
-from bm25rag.adapters import (
-    Asking,
-    Question,
-    check_count,
-    check_flag,
-    columns,
-    is_blank,
-)
+from bm25rag import BM25Index, Hit, Query
+from bm25rag.adapters import Asking, check_count, check_flag, columns, is_blank
+from bm25rag.adapters import Question as CoreQuestion
 from bm25rag.filters import Filter
+from bm25rag.vectors import read_vector
+
+Question: TypeAlias = str | list[str] | dict[str, float]
+"""A text, terms, or terms with their weights: what Haystack can describe to a model."""
+AnyQuestion: TypeAlias = Question | Query
+"""The same, or what documents must have and must not have."""
 
 # As in Haystack's in-memory store: a score of 0 becomes 0.5, a score of 10 becomes 0.78.
 _SCALING_FACTOR = 8
@@ -37,6 +33,26 @@ def filter_of(index: BM25Index, filters: dict[str, Any] | None) -> Filter | None
 def path_of(field: str) -> str:
     """Return the core's path for a field of the meta, as filters name it."""
     return field.removeprefix("meta.")
+
+
+def check_query(query: object, name: str = "query") -> AnyQuestion:
+    """Return a query; refuse an empty one."""
+    if not isinstance(query, (str, list, dict, Query)):
+        expected = f"{name} must be a str, got {type(query).__name__}"
+        raise TypeError(
+            f"{expected}; or a list of terms, a dict of terms and their weights, or a bm25rag.Query"
+        )
+    if not query:
+        raise ValueError(f"{name} must not be empty")
+    return query
+
+
+def check_sparse_embedding(query: object) -> dict[str, float]:
+    """Return the sparse embedding of a query as weights by term."""
+    name = "query_sparse_embedding"
+    if not isinstance(query, SparseEmbedding):
+        raise TypeError(f"{name} must be a SparseEmbedding, got {query!r:.100}")
+    return read_vector(query, name)
 
 
 class Search:
@@ -86,7 +102,7 @@ class Search:
         by_name = dict(zip(asked, map(self.documents, hits), strict=True))
         return [by_name[name] if name in by_name else self.page() for name in queries]
 
-    def rewritten(self, query: AnyQuestion) -> Question:
+    def rewritten(self, query: AnyQuestion) -> CoreQuestion:
         """Return a query, parsed, corrected and expanded as asked."""
         if self.asking.is_usual:
             return query

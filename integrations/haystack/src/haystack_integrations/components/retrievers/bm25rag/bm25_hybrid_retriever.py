@@ -13,11 +13,11 @@ from haystack.core.serialization import component_to_dict
 from haystack.document_stores.types import FilterPolicy
 from haystack_integrations.components.retrievers.bm25rag.base import StoreRetriever
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
-from haystack_integrations.document_stores.bm25rag.arguments import (
+from haystack_integrations.document_stores.bm25rag.awaited import reads
+from haystack_integrations.document_stores.bm25rag.searching import (
     AnyQuestion,
     Question,
 )
-from haystack_integrations.document_stores.bm25rag.awaited import reads
 
 from bm25rag import Query
 from bm25rag.adapters import (

@@ -10,8 +10,8 @@ from haystack.dataclasses import SparseEmbedding
 from haystack.document_stores.types import FilterPolicy
 from haystack_integrations.components.retrievers.bm25rag.base import StoreRetriever
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
-from haystack_integrations.document_stores.bm25rag.arguments import Question
 from haystack_integrations.document_stores.bm25rag.awaited import reads
+from haystack_integrations.document_stores.bm25rag.searching import Question
 
 from bm25rag.adapters import DecayLike
 from bm25rag.fusion import FusionMethod
