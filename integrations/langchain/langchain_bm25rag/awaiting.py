@@ -7,18 +7,15 @@ in ``asimilarity_search``, too.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from contextvars import copy_context
-from functools import cache, partial, update_wrapper
+from functools import partial, update_wrapper
 from itertools import takewhile
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from langchain_core.runnables import run_in_executor
 
-from bm25rag.adapters import Call, Plan, arun, in_write_thread
+from bm25rag.adapters import Call, Plan, arun, in_read_thread, in_write_thread
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -44,16 +41,9 @@ async def writing(owner: Any, call: Callable[[], _T]) -> _T:
     return await in_write_thread(owner.index, call)
 
 
-async def building(_owner: object, call: Callable[[], _T]) -> _T:
-    """Call in one of the threads that build indexes, separate from asyncio's own few threads."""
-    # Tracing relies on the context, which LangChain's function copies only for asyncio's threads.
-    return await run_in_executor(_builders(os.getpid()), partial(copy_context().run, call))
-
-
-# One pool for each process: after a fork, the parent's threads do not exist.
-@cache
-def _builders(process: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(thread_name_prefix="bm25rag-build")
+async def building(kind: type, call: Callable[[], _T]) -> _T:
+    """Call in one of the threads that build indexes of a class, separate from asyncio's own few."""
+    return await in_read_thread(kind, call)
 
 
 def traced(

@@ -31,7 +31,7 @@ from llama_index.retrievers.bm25rag.analysis import (
     Stemming,
     choose_index,
 )
-from llama_index.retrievers.bm25rag.changes import NodeStore, choose_mode
+from llama_index.retrievers.bm25rag.changes import NodeStore
 from llama_index.retrievers.bm25rag.filters import check_asking, check_filters, path_of, translate
 from llama_index.retrievers.bm25rag.nodes import held_index_ids
 from llama_index.retrievers.bm25rag.syncing import check_docstore, docstore_of
@@ -272,15 +272,6 @@ class BM25Retriever(NodeStore, BaseRetriever):
     @filters.setter
     def filters(self, value: MetadataFilters | None) -> None:
         self._filters = check_filters(value)
-
-    @property
-    def metadata_mode(self) -> MetadataMode:
-        """Which text is indexed: the content, with which of the metadata."""
-        return self._metadata_mode
-
-    @metadata_mode.setter
-    def metadata_mode(self, value: MetadataMode) -> None:
-        self._metadata_mode = choose_mode(self.bm25, value)
 
     # --- analysis, which belongs to the index -----------------------------------------
 

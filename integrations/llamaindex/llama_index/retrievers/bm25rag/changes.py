@@ -67,12 +67,12 @@ class NodeStore:
         self,
         bm25: BM25Index,
         metadata_mode: MetadataMode | None,
-        objects: dict[str, Any],
-        verbose: bool,
+        objects: dict[str, Any] | None = None,
+        verbose: bool = False,
     ) -> None:
         self.bm25 = bm25
         self._metadata_mode = choose_mode(bm25, metadata_mode)
-        self._given_objects = objects
+        self._given_objects = objects or {}
         # The index nodes that were added with an object, by node id.
         self._live: dict[str, Live] = {}
         self._verbose = verbose
@@ -84,6 +84,15 @@ class NodeStore:
     def __bool__(self) -> bool:
         """Return True even without nodes: LlamaIndex asks whether there is a retriever."""
         return True
+
+    @property
+    def metadata_mode(self) -> MetadataMode:
+        """Which text is indexed: the content, with which of the metadata."""
+        return self._metadata_mode
+
+    @metadata_mode.setter
+    def metadata_mode(self, value: MetadataMode) -> None:
+        self._metadata_mode = choose_mode(self.bm25, value)
 
     @property
     def object_map(self) -> dict[str, Any]:

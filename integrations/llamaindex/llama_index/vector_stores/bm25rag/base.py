@@ -259,7 +259,7 @@ class BM25VectorStore(BasePydanticVectorStore):
             self._nodes.add_nodes(given, on_duplicate)
             return ids
         dimension = vectors.check_nodes(given)
-        before = self._nodes.snapshot()
+        before = self.bm25.snapshot()
         added = self._nodes.add_nodes(given, on_duplicate)
         wanted = pick_added([(node.node_id, node) for node in given], added, on_duplicate)
         again = "BM25 finds the nodes; add them again, to replace them, for the dense store"
@@ -285,7 +285,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         """
         nodes = self._nodes
         check_options("delete", delete_kwargs, nodes.vectors)
-        ids = ids_to_delete(nodes.snapshot(), None, of_source(ref_doc_id))
+        ids = ids_to_delete(self.bm25.snapshot(), None, of_source(ref_doc_id))
         # A pipeline without a splitter adds documents as they are, and deletes them like this.
         itself = nodes.get_nodes([ref_doc_id])
         whole = [node.node_id for node in itself if node.ref_doc_id is None]
@@ -309,7 +309,7 @@ class BM25VectorStore(BasePydanticVectorStore):
         these nodes: if it fails with a ``DenseStoreError``, the index still has them.
         """
         check_options("delete_nodes", delete_kwargs, self._nodes.vectors)
-        ids = ids_to_delete(self._nodes.snapshot(), node_ids, filters)
+        ids = ids_to_delete(self.bm25.snapshot(), node_ids, filters)
         if ids:  # without any, some stores delete everything
             yield from self._delete_vectors("delete_nodes", node_ids=list(ids), **delete_kwargs)
             self._nodes.delete_nodes(ids, filters)

@@ -90,15 +90,10 @@ class Retrieval(NodeStore):
     ) -> None:
         self.folder = bm25 if isinstance(bm25, Folder) else None
         index = bm25.reader if isinstance(bm25, Folder) else bm25
-        super().__init__(index, metadata_mode, {}, verbose=False)
+        super().__init__(index, metadata_mode)
         self.vectors = vectors
         self._of_documents = Encoder.of("sparse_doc_fn", sparse_doc_fn)
         self._of_queries = Encoder.of("sparse_query_fn", sparse_query_fn)
-
-    @property
-    def metadata_mode(self) -> MetadataMode:
-        """Which text is indexed."""
-        return self._metadata_mode
 
     def current(self) -> BM25Index:
         """Return the index; that of a folder as any process has committed it."""
@@ -106,15 +101,12 @@ class Retrieval(NodeStore):
             self.bm25.refresh()
         return self.bm25
 
-    def snapshot(self) -> BM25Index:
-        """Return the index as it is now, whatever is written later."""
+    def _snapshot(self) -> BM25Index:
         return self.current().snapshot()
-
-    _snapshot = snapshot
 
     @contextmanager
     def _writing(self) -> Iterator[BM25Index]:
-        """Give the index to write to; that of a folder is locked, and committed at the end."""
+        # That of a folder is locked, and committed at the end.
         if self.folder is None:
             yield self.bm25
         else:
@@ -150,7 +142,7 @@ class Retrieval(NodeStore):
         asking = check_asking(Asking.taken_from(others), spans_key).with_paths(path_of)
         check_options("query", others, self.vectors)
         mode = _Mode(query.mode)
-        scope = Scope.of(query, self.snapshot())
+        scope = Scope.of(query, self._snapshot())
         query, scope, asking = _read_parts(query, mode, scope, asking)
         by_words = mode in (_Mode.TEXT_SEARCH, _Mode.SPARSE)
         k = check_count("similarity_top_k", query.similarity_top_k)
@@ -333,7 +325,7 @@ class Retrieval(NodeStore):
                 )
         if not nodes:
             return nodes
-        alone = NodeStore(BM25Index(self.bm25.analyzer), self._metadata_mode, {}, verbose=False)
+        alone = NodeStore(BM25Index(self.bm25.analyzer), self._metadata_mode)
         alone.add_nodes(nodes.values())
         scope = Scope.of(query, alone.bm25.snapshot())
         passing = with_parts(scope.snapshot, query.query_str or "", scope.filter)
