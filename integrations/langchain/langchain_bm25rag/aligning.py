@@ -45,11 +45,9 @@ def align_documents(
     added: list[str] = []
     deleted: list[str] = []
     for few in _batches(ids):
-        indexed = index.get(few)
-        wanted = dict(zip([one.id for one in indexed], to_documents(indexed), strict=True))
-        try:
-            answer = yield Call(store, "get_by_ids", (few,))
-        except NotImplementedError:  # it has to replace, then, and ignore unknown ids
+        wanted = _documents_of(index, few)
+        answer = yield from _ask_for(store, few)
+        if answer is None:  # it ignores unknown ids, then
             held: dict[str, Document | None] = dict.fromkeys(id for id in few if id not in wanted)
         else:
             held = {id_of(one): one for one in answer}
@@ -79,19 +77,31 @@ def find_all(
 
 
 def replace_vectors(
-    store: VectorStore, documents: Mapping[str, Document], replaced: list[str]
+    index: BM25Index, store: VectorStore, ids: Iterable[str], replaced: list[str]
 ) -> Plan[None]:
-    """Add documents to a vector store, first deleting those that it may have.
+    """Give a vector store what the index has of some documents, first deleting what it may have.
 
     FAISS breaks where it is given an id that it has, and where it is to delete one that it lacks.
     """
+    documents = _documents_of(index, list(dict.fromkeys(ids)))
     if replaced:
-        try:
-            held = yield Call(store, "get_by_ids", (replaced,))
-        except NotImplementedError:  # it has to replace, then
-            held = []
+        held = (yield from _ask_for(store, replaced)) or []
         yield from delete_vectors(store, [one.id for one in held if one.id is not None])
     yield from add_vectors(store, documents)
+
+
+def _documents_of(index: BM25Index, ids: list[str]) -> dict[str, Document]:
+    indexed = index.get(ids)
+    return dict(zip([one.id for one in indexed], to_documents(indexed), strict=True))
+
+
+def _ask_for(store: VectorStore, ids: list[str]) -> Plan[Iterable[Document] | None]:
+    """Return documents of a vector store by id; ``None`` if it cannot, and so has to replace."""
+    try:
+        documents: Iterable[Document] = yield Call(store, "get_by_ids", (ids,))
+    except NotImplementedError:
+        return None
+    return documents
 
 
 def add_vectors(store: VectorStore, documents: Mapping[str, Document]) -> Plan[None]:

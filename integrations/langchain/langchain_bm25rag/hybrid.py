@@ -87,12 +87,10 @@ class BM25HybridRetriever(BM25DocumentIndex):
     ``with``, which take back in the vector store what the index loses. After a crash, ``align``
     makes the vector store hold what the index holds.
 
-    ``k``, ``filter``, ``min_score``, ``correct``, ``expand``, ``offset`` and ``parse_query`` are
-    arguments of the constructor, and of each call of ``invoke``, ``ainvoke``, ``batch``, ``abatch``
-    and ``bind``, where ``None`` means the constructor's. The vector store gets the question as it
-    is asked; ``correct`` and ``expand`` change it for BM25. Of a ``bm25rag.Query``, or a question
-    that is parsed, it gets the words that documents may or must have, and every result passes its
-    parts. Scores are the fused ones.
+    Calls may override fields as in ``BM25Retriever``. The vector store gets the question as it is
+    asked; ``correct`` and ``expand`` change it for BM25. Of a ``bm25rag.Query``, or a question that
+    is parsed, it gets the words that documents may or must have, and every result passes its parts.
+    Scores are the fused ones.
 
     Examples
     --------
@@ -219,11 +217,8 @@ class BM25HybridRetriever(BM25DocumentIndex):
         """Do what ``from_documents`` does; ``documents`` may be an async iterable."""
 
     def _replacing(self, ids: Iterable[str], replaced: list[str]) -> Plan[None]:
-        """Give the vector store what the index has of some documents by now."""
-        indexed = self.index.get(list(dict.fromkeys(ids)))
-        documents = dict(zip([one.id for one in indexed], to_documents(indexed), strict=True))
         with naming("the vector store", self.vector_store):
-            yield from replace_vectors(self.vector_store, documents, replaced)
+            yield from replace_vectors(self.index, self.vector_store, ids, replaced)
 
     @planned
     def upsert(

@@ -115,10 +115,8 @@ class BM25Retriever(NodeStore, BaseRetriever):
         The maximum number of nodes to return.
     callback_manager
         LlamaIndex's callback manager.
-    objects
-        Index nodes with objects for recursive retrieval.
-    object_map
-        The same objects, by index id.
+    objects, object_map
+        Index nodes with objects for recursive retrieval; the same objects, by index id.
     verbose
         Whether to show progress.
     skip_stemming

@@ -32,12 +32,8 @@ class BM25SparseHybridRetriever(StoreRetriever):
         As in ``BM25Retriever``.
     top_k_per_retriever
         How many documents of each ranking are fused, >= 0; at least ``top_k`` are.
-    method
-        ``"minmax"``, ``"zscore"`` or ``"rrf"``, as in ``bm25rag.fusion.fuse``.
-    weights
-        The weights of BM25 and of the sparse embeddings; ``None`` for equal ones.
-    rank_constant
-        The constant of ``"rrf"``, >= 0.
+    method, weights, rank_constant
+        As in ``bm25rag.fusion.fuse``; the first weight is that of BM25.
     """
 
     parse_query: bool
