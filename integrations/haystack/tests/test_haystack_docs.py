@@ -90,8 +90,7 @@ def test_the_pages_recipe_gives_the_old_scores_in_all_scripts(
     "name",
     [
         "haystack_integrations.document_stores.bm25rag.document_store",
-        "haystack_integrations.components.retrievers.bm25rag.bm25_retriever",
-        "haystack_integrations.components.retrievers.bm25rag.bm25_sparse_embedding_retriever",
+        "haystack_integrations.components.retrievers.bm25rag.retrievers",
     ],
 )
 def test_the_examples_of_a_docstring_run(name: str) -> None:

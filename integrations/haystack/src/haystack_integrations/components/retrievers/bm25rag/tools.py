@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 from haystack.core.serialization import generate_qualified_class_name
 from haystack.tools.tool import Tool
-from haystack_integrations.components.retrievers.bm25rag.bm25_hybrid_retriever import (
+from haystack_integrations.components.retrievers.bm25rag.hybrid_retriever import (
     BM25HybridRetriever,
 )
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore

@@ -1,10 +1,12 @@
-"""The retriever by keywords."""
+"""The retrievers of one ``BM25DocumentStore``: by keywords, by sparse embeddings, and by both."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from haystack import Document, component
+from haystack.dataclasses import SparseEmbedding
 from haystack.document_stores.types import FilterPolicy
 from haystack_integrations.components.retrievers.bm25rag.base import StoreRetriever
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
@@ -12,6 +14,7 @@ from haystack_integrations.document_stores.bm25rag.awaited import reads
 from haystack_integrations.document_stores.bm25rag.searching import Question
 
 from bm25rag.adapters import DecayLike
+from bm25rag.fusion import FusionMethod
 
 
 @component
@@ -46,8 +49,6 @@ class BM25Retriever(StoreRetriever):
     >>> BM25Retriever(store).run("cats")["documents"][0].content
     'A cat sat.'
     """
-
-    parse_query: bool
 
     def __init__(
         self,
@@ -158,3 +159,164 @@ class BM25Retriever(StoreRetriever):
 
     run_async = reads(run)
     run_batch_async = reads(run_batch)  # type: ignore[arg-type]  # mypy wants self without a name
+
+
+@component
+class BM25SparseEmbeddingRetriever(StoreRetriever):
+    """Finds documents in a ``BM25DocumentStore`` by their sparse embeddings.
+
+    The score is the exact dot product of the query's sparse embedding and the document's.
+
+    Parameters
+    ----------
+    document_store, filters, top_k, scale_score, filter_policy, min_score, group, per_group, decay
+        As in ``BM25Retriever``.
+
+    Examples
+    --------
+    >>> from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
+    >>> store = BM25DocumentStore()
+    >>> sparse = SparseEmbedding(indices=[7, 12], values=[0.5, 1.5])
+    >>> store.write_documents([Document(content="A cat sat.", sparse_embedding=sparse)])
+    1
+    >>> found = BM25SparseEmbeddingRetriever(store).run(SparseEmbedding([12], [2.0]))["documents"]
+    >>> found[0].content, found[0].score
+    ('A cat sat.', 3.0)
+    """
+
+    def __init__(
+        self,
+        document_store: BM25DocumentStore,
+        filters: dict[str, Any] | None = None,
+        top_k: int = 10,
+        scale_score: bool = False,
+        filter_policy: FilterPolicy | str = FilterPolicy.REPLACE,
+        min_score: float | None = None,
+        *,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
+    ) -> None:
+        self._set(locals())
+
+    @component.output_types(documents=list[Document])
+    def run(
+        self,
+        query_sparse_embedding: SparseEmbedding,
+        filters: dict[str, Any] | None = None,
+        top_k: int | None = None,
+        scale_score: bool | None = None,
+        min_score: float | None = None,
+        offset: int = 0,
+        group: str | None = None,
+        per_group: int | None = None,
+        decay: dict[str, Any] | None = None,
+    ) -> dict[str, list[Document]]:
+        """Find the best documents whose sparse embeddings share an index with the query's.
+
+        Parameters
+        ----------
+        query_sparse_embedding
+            The sparse embedding of the query; an empty one matches nothing.
+        filters, top_k, scale_score, min_score, offset, group, per_group, decay
+            As in ``BM25Retriever.run``.
+
+        Returns
+        -------
+        result
+            ``documents``: new documents with their scores, best first.
+        """
+        asked = self._settled(locals())
+        store = self.document_store
+        return {"documents": store.sparse_embedding_retrieval(query_sparse_embedding, **asked)}
+
+    run_async = reads(run)
+
+
+@component
+class BM25SparseHybridRetriever(StoreRetriever):
+    """Finds documents in a ``BM25DocumentStore`` by keywords and by their sparse embeddings.
+
+    Both rankings are of one state of the store. ``BM25HybridRetriever`` fuses BM25 with another
+    store's embeddings.
+
+    Parameters
+    ----------
+    document_store, filters, top_k, filter_policy, correct, expand, group, per_group
+        As in ``BM25Retriever``.
+    decay, parse_query
+        As in ``BM25Retriever``.
+    top_k_per_retriever
+        How many documents of each ranking are fused, >= 0; at least ``top_k`` are.
+    method, weights, rank_constant
+        As in ``bm25rag.fusion.fuse``; the first weight is that of BM25.
+    """
+
+    def __init__(
+        self,
+        document_store: BM25DocumentStore,
+        *,
+        filters: dict[str, Any] | None = None,
+        top_k: int = 10,
+        filter_policy: FilterPolicy | str = FilterPolicy.REPLACE,
+        top_k_per_retriever: int = 100,
+        method: FusionMethod = "minmax",
+        weights: Sequence[float] | None = None,
+        rank_constant: int = 60,
+        correct: bool = False,
+        expand: bool = False,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
+        parse_query: bool = False,
+    ) -> None:
+        self._set(locals())
+
+    @component.output_types(documents=list[Document])
+    def run(
+        self,
+        query: Question,
+        query_sparse_embedding: SparseEmbedding,
+        filters: dict[str, Any] | None = None,
+        top_k: int | None = None,
+        correct: bool | None = None,
+        expand: bool | None = None,
+        offset: int = 0,
+        group: str | None = None,
+        per_group: int | None = None,
+        decay: dict[str, Any] | None = None,
+    ) -> dict[str, list[Document]]:
+        """Find the best documents of both rankings, fused.
+
+        Parameters
+        ----------
+        query
+            The text to search for, as in ``BM25Retriever.run``.
+        query_sparse_embedding
+            The sparse embedding of the query.
+        filters
+            Which documents may be found, in Haystack's language; ``filter_policy`` says how they
+            combine with the retriever's own.
+        top_k
+            The maximum number of documents, >= 0; ``None`` for the retriever's setting.
+        correct, expand, offset, group, per_group, decay
+            As in ``BM25Retriever.run``; the last three are of the fused scores.
+
+        Returns
+        -------
+        result
+            ``documents``: new documents with their fused scores, best first.
+        """
+        asked = self._settled(locals())
+        documents = self.document_store.sparse_hybrid_retrieval(
+            query,
+            query_sparse_embedding,
+            **asked,
+            top_k_per_retriever=self.top_k_per_retriever,
+            method=self.method,
+            weights=self.weights,
+            rank_constant=self.rank_constant,
+        )
+        return {"documents": documents}
+
+    run_async = reads(run)

@@ -66,7 +66,6 @@ class BM25HybridRetriever(StoreRetriever):
     on_unknown: OnUnknown
     correct: bool
     expand: bool
-    parse_query: bool
 
     def __init__(
         self,
