@@ -18,7 +18,7 @@ from haystack.dataclasses import ByteStream, SparseEmbedding
 from haystack.errors import FilterError
 from haystack.utils.filters import document_matches_filter
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
-from haystack_integrations.document_stores.bm25rag.dates import DateComparison
+from haystack_integrations.document_stores.bm25rag.filters import DateComparison
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 

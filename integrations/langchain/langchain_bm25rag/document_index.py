@@ -14,7 +14,7 @@ from langchain_bm25rag.awaiting import awaits, writing
 from langchain_bm25rag.documents import Ids, read_documents, write
 from langchain_bm25rag.filters import Filter, delete
 from langchain_bm25rag.retriever import SearchingBM25
-from langchain_bm25rag.settings import refuse
+from langchain_bm25rag.storing import refuse
 
 
 class BM25DocumentIndex(SearchingBM25, DocumentIndex):

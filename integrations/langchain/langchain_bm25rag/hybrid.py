@@ -53,7 +53,7 @@ from langchain_bm25rag.documents import (
 )
 from langchain_bm25rag.filters import Filter, choose, filter_of
 from langchain_bm25rag.retriever import Fields
-from langchain_bm25rag.settings import Making, Opening, refuse
+from langchain_bm25rag.storing import Making, Opening, refuse
 
 _Found = list[tuple[Document, float]]
 # The fields that the core's hybrid search takes as they are.

@@ -25,7 +25,7 @@ from bm25rag.adapters import (
     check_count,
     spans_of,
 )
-from langchain_bm25rag.awaiting import awaited, awaits, building, reading, streams, writing
+from langchain_bm25rag.awaiting import awaited, building, reading, streams, writing
 from langchain_bm25rag.documents import (
     Ids,
     Metadatas,
@@ -37,8 +37,7 @@ from langchain_bm25rag.documents import (
     write,
 )
 from langchain_bm25rag.filters import Filter, copy_filter, delete, filter_of, search
-from langchain_bm25rag.settings import Making, Opening, check_call
-from langchain_bm25rag.storing import Stored
+from langchain_bm25rag.storing import Making, Opening, Stored, check_call
 
 # LangChain makes a model and a JSON schema from the bare types of configurable fields; only in a
 # named alias does an annotation survive that.
@@ -167,9 +166,7 @@ class SearchingBM25(Stored, BaseRetriever):
     ) -> list[Document]:
         return self._documents(search(self.index, query, *self._asked(query, given)))
 
-    @awaits(_get_relevant_documents, reading)
-    def _aget_relevant_documents(self) -> None:  # type: ignore[override]
-        """Do what ``_get_relevant_documents`` does while the event loop goes on."""
+    _aget_relevant_documents = awaited(_get_relevant_documents, reading)  # type: ignore[arg-type]
 
     def _asked(self, query: object, given: Mapping[str, Any]) -> tuple[int, Filter | None, Asking]:
         """Return what a call asks for, with the fields in place of arguments that are None."""

@@ -1,22 +1,111 @@
-"""What the classes over an index have in common: making, opening, saving, and the one writer."""
+"""How an index is made, opened and saved, and checks that the core does not make."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from numbers import Number
 from os import PathLike
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 from langchain_core.documents import Document
 from langchain_core.indexing import RecordManager
 
-from bm25rag import Analyzer, BM25Index
-from bm25rag.adapters import Call, Plan, Tokenizer, planned
+from bm25rag import Analyzer, BM25Index, Query
+from bm25rag.adapters import Call, Mode, Plan, Tokenizer, planned
 from bm25rag.errors import ReadOnlyError
 from langchain_bm25rag.aligning import align_records
 from langchain_bm25rag.awaiting import awaited, reading, writing
 from langchain_bm25rag.documents import Ids, Metadatas, read_ids, replace_metadata, to_documents
-from langchain_bm25rag.settings import Opening, make_index, open_index
+
+_PARAMETERS = ("variant", "k1", "b", "delta", "delta_on", "fields")
+# Okapi there floors the idf relative to the mean idf; the default variant's is never negative.
+_COMMUNITY = {"okapi": None, "plus": "bm25+"}
+_ELSEWHERE = {
+    "epsilon": "bm25rag has no floor relative to the mean idf: the idf of its default variant is "
+    "never negative, and variant='robertson' floors it at 0, as epsilon=0 did",
+    "tokenizer": "give the callable as preprocess_func",
+}
+
+
+class Making(TypedDict, total=False):
+    """What makes an index."""
+
+    analyzer: Analyzer | None
+    preprocess_func: Tokenizer | None
+    bm25_params: Mapping[str, Any] | None
+    bm25_variant: str | None
+
+
+class Opening(TypedDict, total=False):
+    """What opens a folder."""
+
+    mode: Mode
+    mmap: bool
+    tokenizer: Tokenizer | None
+    verify: bool
+    untrusted: bool
+    timeout: float
+    analyzer: Analyzer | None
+    bm25_params: Mapping[str, Any] | None
+
+
+def make_index(
+    analyzer: Analyzer | None,
+    preprocess_func: Tokenizer | None,
+    bm25_params: Mapping[str, Any] | None,
+    bm25_variant: str | None = None,
+    name: str = "preprocess_func",
+) -> BM25Index:
+    """Make an empty index of checked settings; ``name`` is the caller's word for the callable."""
+    params = _checked(bm25_params, bm25_variant)
+    if preprocess_func is not None:
+        if analyzer is not None:
+            message = f"{name} replaces analyzer; give one of them"
+            raise ValueError(message)
+        if not callable(preprocess_func):
+            got = type(preprocess_func).__name__
+            message = f"{name} must be a callable from str to list[str], got {got}"
+            raise TypeError(message)
+        analyzer = Analyzer(tokenizer=preprocess_func)
+    return BM25Index(analyzer, **params)
+
+
+def open_index(
+    path: str | PathLike[str],
+    mode: Mode = "r",
+    analyzer: Analyzer | None = None,
+    tokenizer: Tokenizer | None = None,
+    bm25_params: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> BM25Index:
+    """Open the index in a folder; to write, make it if there is none."""
+    make_index(analyzer, tokenizer, bm25_params, name="tokenizer")  # checks them
+    settings = {"analyzer": analyzer, "tokenizer": tokenizer, **(bm25_params or {}), **options}
+    return BM25Index.open(path, "a" if mode == "w" else mode, **settings)
+
+
+def _checked(bm25_params: object, bm25_variant: str | None) -> dict[str, Any]:
+    """Return parameters of an index, with the variant that langchain-community's class names."""
+    if bm25_params is not None and not isinstance(bm25_params, Mapping):
+        message = f"bm25_params must be a dict or None, got {type(bm25_params).__name__}"
+        raise TypeError(message)
+    params = dict(bm25_params or {})
+    for name in params:
+        if name not in _PARAMETERS:
+            why = _ELSEWHERE.get(name, f"the parameters are {', '.join(_PARAMETERS)}")
+            message = f"bm25_params[{name!r}] is not supported: {why}"
+            raise ValueError(message)
+    if bm25_variant is None:
+        return params
+    if bm25_variant not in _COMMUNITY:
+        message = f"bm25_variant must be one of {', '.join(_COMMUNITY)}, got {bm25_variant!r:.100}"
+        raise ValueError(message)
+    if "variant" in params:
+        message = "bm25_variant replaces bm25_params['variant']; give one of them"
+        raise ValueError(message)
+    named = _COMMUNITY[bm25_variant]
+    return params | {"variant": named} if named else params
 
 
 class Stored:
@@ -150,3 +239,41 @@ class Stored:
             yield Call(self, "close")
 
     __aexit__ = awaited(__exit__, writing)
+
+
+def check_call(name: str, query: object, given: Collection[str], takes: str) -> None:
+    """Raise ``TypeError`` for a query that cannot be one, and for unknown keywords of a search.
+
+    In a chain, the query may be anything; LangChain's own ``verbose`` may be among the keywords.
+    ``takes`` says what a call takes, and where else to give what it does not.
+    """
+    if not isinstance(query, (str, Query)) and not _is_weighted(query):
+        message = f"query must be a str, got {type(query).__name__}{_hint(query)}"
+        raise TypeError(message)
+    if given and (unknown := [each for each in given if each != "verbose"]):
+        message = f"{name} takes {takes.format(', '.join(unknown))}"
+        raise TypeError(message)
+
+
+def refuse(method: str, kwargs: Mapping[str, Any]) -> None:
+    """Raise ``TypeError`` for keywords that a method of LangChain's interface does not take."""
+    if kwargs:
+        message = f"{method} does not take {', '.join(kwargs)}"
+        raise TypeError(message)
+
+
+def _is_weighted(query: object) -> bool:
+    return (
+        isinstance(query, Mapping)
+        and bool(query)
+        and all(isinstance(weight, Number) for weight in query.values())
+    )
+
+
+def _hint(query: object) -> str:
+    if isinstance(query, Mapping):
+        key = next((key for key in query if isinstance(query[key], str)), "question")
+        return f": pick the text first, as in itemgetter({key!r}) | retriever"
+    if isinstance(query, (list, tuple)):
+        return ": batch takes several queries"
+    return ""

@@ -40,7 +40,6 @@ from langchain_bm25rag.documents import (
     write,
 )
 from langchain_bm25rag.filters import Filter, delete, narrow, search
-from langchain_bm25rag.settings import Making, Opening, check_call, refuse
 from langchain_bm25rag.sparse import (
     RetrievalMode,
     SparseEmbeddings,
@@ -49,7 +48,7 @@ from langchain_bm25rag.sparse import (
     read_mode,
     with_vectors,
 )
-from langchain_bm25rag.storing import Stored
+from langchain_bm25rag.storing import Making, Opening, Stored, check_call, refuse
 
 # What calls take, as ``check_call`` says it.
 _TAKES = (

@@ -103,29 +103,23 @@ class BM25Retriever(NodeStore, BaseRetriever):
     ----------
     nodes
         The nodes to index; a node replaces one with the same id.
-    stemmer
+    stemmer, skip_stemming
         A ``Stemmer.Stemmer``, the name of its algorithm, or a callable from word to stem;
-        ``None`` for the language's.
+        ``None`` for the language's. Whether to leave words unstemmed.
     language
         A name or ISO code that selects stop words and stemmer; ``None`` for neither.
     existing_bm25
         A core index to use, with its own analyzer and parameters; ``nodes`` are added to it.
         If it was opened with ``mode="w"``, ``retriever.bm25.commit()`` saves changes to its folder.
-    similarity_top_k
-        The maximum number of nodes to return.
-    callback_manager
-        LlamaIndex's callback manager.
+    similarity_top_k, filters
+        How many nodes to return at most, and which may be returned.
+    callback_manager, verbose
+        LlamaIndex's callback manager, and whether to show progress.
     objects, object_map
         Index nodes with objects for recursive retrieval; the same objects, by index id.
-    verbose
-        Whether to show progress.
-    skip_stemming
-        Whether to leave words unstemmed.
     token_pattern
         A regular expression for words. ``"auto"`` is ``(?u)\b\w\w+\b`` where that works, and
         splits Chinese, Japanese and Korean into bigrams.
-    filters
-        Which nodes may be returned.
     tokenizer
         A callable from text to terms that replaces all analysis.
     metadata_mode

@@ -1,36 +1,33 @@
 """Translates Haystack's filters into the core's.
 
 A comparison becomes a dict in the core's language wherever that means the same. It does not for
-dates: see ``dates.py``. For lists and dicts, which compare as in Python, an operator of its own
-calls Haystack's function.
+dates. A date without a time zone takes that of the other side; to order, Haystack reads any string
+that dateutil reads, to equate, ISO 8601 only. The core's index of dates is asked accordingly. For
+lists and dicts, which compare as in Python, an operator of its own calls Haystack's function.
 """
 
 from __future__ import annotations
 
 import operator as python
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import date, datetime
 from functools import partial
 from typing import Any, NamedTuple
 
+import dateutil.parser  # type: ignore[import-untyped]
 from haystack.dataclasses import Document
 from haystack.document_stores.types import FilterPolicy
 from haystack.errors import FilterError
-from haystack.utils.filters import document_matches_filter
-from haystack_integrations.document_stores.bm25rag.dates import (
-    DateComparison,
-    DateEquality,
-    indexed,
-    read_iso,
-    read_whole,
-)
+from haystack.utils import filters as haystack_filters
 
 from bm25rag.adapters import decode_metadata, encode_metadata
 from bm25rag.errors import FilterError as CoreFilterError
 from bm25rag.errors import MetadataError
 from bm25rag.filters import (
     And,
+    AsMoment,
     CallableFilter,
     Condition,
     Filter,
@@ -60,6 +57,8 @@ _DEEPEST = 100
 
 # Types whose values are stored unchanged.
 _PLAIN = frozenset({str, int, float, bool, type(None), date, datetime})
+
+_UNREADABLE = (ValueError, TypeError, ArithmeticError, AttributeError)
 
 _EVERYTHING, _NOTHING = And(()), Or(())
 _LIKE_A_DATE = re.compile(r"\d{4}-\d\d-\d\d").match
@@ -202,7 +201,7 @@ def _check_operand(name: str, operand: Any, at: str) -> None:
         return
     if isinstance(operand, list):
         raise FilterError(f"{at} of {name!r} must not be a list")
-    if isinstance(operand, str) and read_whole(operand) is None:
+    if isinstance(operand, str) and _read_whole(operand) is None:
         raise FilterError(
             f"{at} of {name!r} must be an ISO date if it is a string, got {operand!r}"
         )
@@ -235,7 +234,7 @@ def _membership(target: _Target, members: list[Any]) -> Filter:
     for member in members:
         if _holds_nan(member):
             continue  # it equals nothing
-        moment = _moment(member, read_iso)
+        moment = _moment(member, _read_iso)
         if moment is not None:
             dates.append(moment)
         if target.is_plain(member) or (moment is not None and type(member) is str):
@@ -251,7 +250,7 @@ def _membership(target: _Target, members: list[Any]) -> Filter:
 def _moment(operand: Any, read: Callable[[str], datetime | None]) -> datetime | None:
     """Return the datetime that an operand names, if the index compares it as Haystack does."""
     named = read(operand) if type(operand) is str else operand
-    return indexed(named) if type(named) is datetime else None
+    return _indexed(named) if type(named) is datetime else None
 
 
 def _holds_nan(value: Any) -> bool:
@@ -265,7 +264,7 @@ def _ordering(target: _Target, name: str, operand: Any) -> Filter:
         return _NOTHING
     known, compare = _ORDERINGS[name]
     if isinstance(operand, str | datetime):
-        moment = _moment(operand, read_whole)
+        moment = _moment(operand, _read_whole)
         if moment is None:
             return target.ask(name, operand)
         return target.make(DateComparison(compare, [moment]))
@@ -279,6 +278,63 @@ def _ordering(target: _Target, name: str, operand: Any) -> Filter:
 def _passes(condition: dict[str, Any], document: Document) -> bool:
     """Ask Haystack; a document whose value cannot be compared does not pass."""
     try:
-        return bool(document_matches_filter(condition, document))
+        return bool(haystack_filters.document_matches_filter(condition, document))
     except (FilterError, TypeError, ValueError, ArithmeticError, AttributeError):
         return False
+
+
+# --- dates ----------------------------------------------------------------------------------
+
+
+class DateComparison(AsMoment):
+    """An ordering with a date."""
+
+    __slots__ = ()
+
+    def __init__(self, compare: Callable[[Any, Any], Any], moments: Sequence[datetime]) -> None:
+        super().__init__(compare, moments, date.today())  # "10:30" is a time of today
+
+    def read(self, text: str) -> datetime | None:
+        """Read a string as Haystack does."""
+        return _read(text)
+
+
+class DateEquality(DateComparison):
+    """Equality with any of some dates."""
+
+    __slots__ = ()
+
+    def read(self, text: str) -> datetime | None:
+        """Read a string as Haystack does."""
+        return _read_iso(text)
+
+
+def _read(text: str, default: datetime | None = None) -> datetime | None:
+    with suppress(ValueError):
+        return datetime.fromisoformat(text)
+    with suppress(*_UNREADABLE):
+        named: datetime = dateutil.parser.parse(text, default=default)
+        return named
+    return None
+
+
+def _read_iso(text: str) -> datetime | None:
+    """Return the date that a string equals; ``None`` if it equals only itself."""
+    if not haystack_filters._looks_like_iso_date(text):
+        return None
+    return haystack_filters._parse_iso_date(text)
+
+
+def _read_whole(text: str) -> datetime | None:
+    """Return the date that a string names; ``None`` if it names a part of one, such as a day."""
+    # What is left out is taken from the default.
+    first, second = (_read(text, datetime(2000 + n, n, n)) for n in (1, 2))
+    return first if first == second else None
+
+
+def _indexed(operand: datetime) -> datetime | None:
+    """Return a datetime if the index compares it as Haystack does."""
+    # Python equates no time that a change of clocks repeats or leaves out with one in another zone.
+    other = operand.replace(fold=1 - operand.fold)
+    clear = (operand.utcoffset() is None) is (operand.tzinfo is None)
+    return operand if clear and operand.utcoffset() == other.utcoffset() else None
