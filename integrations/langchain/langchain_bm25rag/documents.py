@@ -84,7 +84,7 @@ def read_documents(
             got = type(document).__name__
             message = f"documents[{row}] must be a LangChain Document, got {got}"
             raise TypeError(message)
-        id = document.id if given.get("ids") is None else _new_id(given["ids"], row)
+        id = document.id if given.get("ids") is None else _id_of(given["ids"], row)
         yield _stored(id, document.page_content, document.metadata)
 
 
@@ -106,7 +106,7 @@ def read_texts(
         if metadata is not None and not isinstance(metadata, Mapping):
             message = f"metadatas[{row}] must be a dict or None, got {type(metadata).__name__}"
             raise TypeError(message)
-        yield _stored(None if id is None else _new_id(id, row), text, dict(metadata or {}))
+        yield _stored(None if id is None else _id_of(id, row), text, dict(metadata or {}))
 
 
 def write(
@@ -158,11 +158,7 @@ def _stored(id: str | None, text: str, metadata: dict[str, Any]) -> StoredDocume
     return StoredDocument(id, text, metadata)
 
 
-def _new_id(id: object, row: int) -> str:
-    return _id_of(id, row, ", a number or None")
-
-
-def _id_of(id: object, row: int, others: str) -> str:
+def _id_of(id: object, row: int, others: str = ", a number or None") -> str:
     is_number = isinstance(id, Number) and not isinstance(id, bool)
     # NaN, a data frame's missing value, does not equal itself; all of them would become one id.
     if isinstance(id, str) or (is_number and id == id):

@@ -31,18 +31,10 @@ class SyncResult(NamedTuple):
     deleted: list[str]
 
 
-class Difference(NamedTuple):
-    """The nodes of a document store that are new or differ, and the ids that it lacks."""
-
-    new: dict[str, BaseNode]
-    updated: dict[str, BaseNode]
-    gone: list[str]
-
-
 def compare(
     index: BM25Index, docstore: BaseDocumentStore, mode: MetadataMode, inner_nodes: bool | None
-) -> Difference:
-    """Return what must be written so that the index holds what a document store holds."""
+) -> tuple[dict[str, BaseNode], dict[str, BaseNode], list[str]]:
+    """Return the nodes of a document store that are new or differ, and the ids that it lacks."""
     nodes = check_docstore(docstore).docs
     inner = _inner_ids(nodes.values()) & nodes.keys()
     _refuse_whole_documents(index, nodes, inner)
@@ -55,7 +47,7 @@ def compare(
         for document in read_documents(index, [id for id in held if id in nodes])
         if not _is_held(nodes[document.id], document, mode)
     }
-    return Difference(
+    return (
         {id: node for id, node in nodes.items() if id in new},
         {id: node for id, node in nodes.items() if id in updated},
         [id for id in held if id not in nodes],

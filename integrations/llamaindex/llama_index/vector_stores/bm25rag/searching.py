@@ -153,7 +153,8 @@ class Retrieval(NodeStore):
         embedding = query.query_embedding
         no_vector = by_words or self.vectors is None or embedding is None or not len(embedding)
         if scope.filter is not None and is_blank(query.query_str) and no_vector:
-            nodes = self._with_scores(_find_words(query, scope, k, asking, ""), spans_key)
+            passing = asking.find(scope.snapshot, "", k, scope.filter)
+            nodes = self._with_scores(passing, spans_key)
         elif mode is _Mode.SPARSE:
             if self._of_queries is not None:
                 _refuse_rewriting(asking, mode)
@@ -369,12 +370,9 @@ def _read_parts(
     return replace(query, query_str=question), scope, asking
 
 
-def _find_words(
-    query: VectorStoreQuery, scope: Scope, k: int, asking: Asking, text: str | None = None
-) -> list[Hit]:
-    """Find the k best nodes that contain a word of the query, or of another text."""
-    question = _text_of(query) if text is None else text
-    return asking.find(scope.snapshot, question, k, scope.filter)
+def _find_words(query: VectorStoreQuery, scope: Scope, k: int, asking: Asking) -> list[Hit]:
+    """Find the k best nodes that contain a word of the query."""
+    return asking.find(scope.snapshot, _text_of(query), k, scope.filter)
 
 
 def _refuse_rewriting(asking: Asking, mode: _Mode) -> None:

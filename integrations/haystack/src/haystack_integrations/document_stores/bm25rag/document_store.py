@@ -206,7 +206,9 @@ class BM25DocumentStore:
         self._connect()
         # As the index has them: Python's numbers where NumPy's were given.
         current = self._current
-        self._given = {name: _plain(getattr(current, name)) for name in self._given}
+        for name in self._given:
+            value = getattr(current, name)
+            self._given[name] = str(value) if isinstance(value, str) else value
 
     def _connect(self, content: BM25Index | None = None) -> None:
         self._shared: SharedIndex | FollowedFolder
@@ -501,16 +503,14 @@ class BM25DocumentStore:
         asked, core_filter = check_query(query), filter_of(index, filters)
         named = Asking(group=options.get("group"), decay=options.get("decay")).with_paths(path_of)
         options |= {"group": named.group, "decay": named.decay}
-        return HybridSearch(index, asked, top_k, core_filter, known=self._holds, **options)
-
-    def _holds(self, id: str) -> bool:
-        return id in self._current
+        options["known"] = lambda id: id in self._current
+        return HybridSearch(index, asked, top_k, core_filter, **options)
 
     def hybrid_documents(self, search: HybridSearch) -> list[Document]:
         """Return what a hybrid search has found: new documents with fused scores, best first."""
-        with_embedding, key = self.return_embedding, self.spans_key
         hits = search.hits()
-        return from_core(hits, [hit.score for hit in hits], with_embedding, key)
+        scores = [hit.score for hit in hits]
+        return from_core(hits, scores, self.return_embedding, self.spans_key)
 
     def _search(self, *arguments: Any, **options: Any) -> Search:
         fixed = self._current, self.return_embedding, self.spans_key
@@ -634,10 +634,6 @@ def _required(index: BM25Index, filters: dict[str, Any]) -> Filter:
     if core_filter is None:
         raise FilterError(f"filters must have a condition here, got {filters!r}")
     return core_filter
-
-
-def _plain(setting: Any) -> Any:
-    return str(setting) if isinstance(setting, str) else setting
 
 
 def _resolve(path: object) -> str | None:

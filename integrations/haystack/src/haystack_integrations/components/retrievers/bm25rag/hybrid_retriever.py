@@ -185,15 +185,9 @@ class BM25HybridRetriever(StoreRetriever):
 
     def fusing(self) -> dict[str, Any]:
         """Return the arguments of ``bm25rag.hybrid.HybridSearch`` that say how both are fused."""
-        return {
-            "fetch_k": self.top_k_per_retriever,
-            "method": self.method,
-            "weights": self.weights,
-            "rank_constant": self.rank_constant,
-            "on_unknown": self.on_unknown,
-            "correct": self.correct,
-            "expand": self.expand,
-        }
+        names = ("method", "weights", "rank_constant", "on_unknown", "correct", "expand")
+        same = {name: getattr(self, name) for name in names}
+        return {"fetch_k": self.top_k_per_retriever, **same}
 
     def find_beside(self, query: str, top_k: int) -> Ranking:
         """Ask the embedding retriever alone for ids and scores; the text is embedded here.

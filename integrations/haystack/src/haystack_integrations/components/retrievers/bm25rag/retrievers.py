@@ -308,15 +308,9 @@ class BM25SparseHybridRetriever(StoreRetriever):
             ``documents``: new documents with their fused scores, best first.
         """
         asked = self._settled(locals())
-        documents = self.document_store.sparse_hybrid_retrieval(
-            query,
-            query_sparse_embedding,
-            **asked,
-            top_k_per_retriever=self.top_k_per_retriever,
-            method=self.method,
-            weights=self.weights,
-            rank_constant=self.rank_constant,
-        )
-        return {"documents": documents}
+        for name in ("top_k_per_retriever", "method", "weights", "rank_constant"):
+            asked[name] = getattr(self, name)
+        store = self.document_store
+        return {"documents": store.sparse_hybrid_retrieval(query, query_sparse_embedding, **asked)}
 
     run_async = reads(run)
