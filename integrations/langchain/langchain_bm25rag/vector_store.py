@@ -227,10 +227,9 @@ class BM25VectorStore(Stored, VectorStore):
         StorageError
             If the folder holds no index, a damaged one, or one that ``untrusted`` refuses, or if
             another writer still has it open.
-        TokenizerRequiredError
-            If the index was made with a callable and ``tokenizer`` is missing.
-        ValueError
-            If the index was made with a different ``analyzer`` or ``bm25_params``.
+        TokenizerRequiredError, ValueError
+            If the index was made with a callable and ``tokenizer`` is missing; if it was made with
+            a different ``analyzer`` or ``bm25_params``.
         """
         return super().open(path, **options)
 

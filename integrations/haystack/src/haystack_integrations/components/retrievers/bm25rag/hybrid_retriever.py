@@ -140,6 +140,9 @@ class BM25HybridRetriever(StoreRetriever):
     ) -> Plan[dict[str, list[Document]]]:
         """Find the best documents of both, fused.
 
+        They are the result's ``documents``: new ones with their fused scores, best first, as
+        ``BM25DocumentStore`` holds them.
+
         Parameters
         ----------
         query
@@ -153,12 +156,6 @@ class BM25HybridRetriever(StoreRetriever):
             The embedding of the query; ``None`` for that of ``text_embedder``.
         correct, expand, offset, group, per_group, decay
             As in ``BM25Retriever.run``; the last three are of the fused scores.
-
-        Returns
-        -------
-        result
-            ``documents``: new documents with their fused scores, best first, as
-            ``BM25DocumentStore`` holds them.
 
         Raises
         ------

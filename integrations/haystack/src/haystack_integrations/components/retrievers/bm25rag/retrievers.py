@@ -214,17 +214,14 @@ class BM25SparseEmbeddingRetriever(StoreRetriever):
     ) -> dict[str, list[Document]]:
         """Find the best documents whose sparse embeddings share an index with the query's.
 
+        They are the result's ``documents``: new ones with their scores, best first.
+
         Parameters
         ----------
         query_sparse_embedding
             The sparse embedding of the query; an empty one matches nothing.
         filters, top_k, scale_score, min_score, offset, group, per_group, decay
             As in ``BM25Retriever.run``.
-
-        Returns
-        -------
-        result
-            ``documents``: new documents with their scores, best first.
         """
         asked = self._settled(locals())
         store = self.document_store
@@ -288,6 +285,8 @@ class BM25SparseHybridRetriever(StoreRetriever):
     ) -> dict[str, list[Document]]:
         """Find the best documents of both rankings, fused.
 
+        They are the result's ``documents``: new ones with their fused scores, best first.
+
         Parameters
         ----------
         query
@@ -301,11 +300,6 @@ class BM25SparseHybridRetriever(StoreRetriever):
             The maximum number of documents, >= 0; ``None`` for the retriever's setting.
         correct, expand, offset, group, per_group, decay
             As in ``BM25Retriever.run``; the last three are of the fused scores.
-
-        Returns
-        -------
-        result
-            ``documents``: new documents with their fused scores, best first.
         """
         asked = self._settled(locals())
         for name in ("top_k_per_retriever", "method", "weights", "rank_constant"):
