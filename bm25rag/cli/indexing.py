@@ -230,6 +230,8 @@ def delete_command(
             "--filter {} would delete every document; say which, as in "
             """'{"year": {"$lt": 2020}}', or start over with 'bm25rag index --force'"""
         )
+    if "" in sources:
+        raise click.UsageError("--source must not be empty")
     with BM25Index.open(index_path, mode="w", untrusted=untrusted) as index:
         if sources:
             filter_ = _filter_of(sources)

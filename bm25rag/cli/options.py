@@ -24,12 +24,25 @@ from bm25rag.scoring.variants import VARIANTS
 if TYPE_CHECKING:
     from bm25rag.distributed.client import RayIndex
 
-PATH = click.Path(path_type=Path)
 # A text with a weight behind it.
 _WEIGHTED = re.compile(r"(.*)\^(-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)", re.DOTALL)
 
 
-class _IndexPath(click.Path):
+class _Path(click.Path):
+    """A path that is not empty: of a variable that is not set, that would be the current folder."""
+
+    def convert(
+        self,
+        value: str | PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:
+        if not value:
+            self.fail("a path must not be empty; '.' is the current folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class _IndexPath(_Path):
     """A path of this machine, or the URL of a remote folder, which stays a string."""
 
     def convert(
@@ -41,6 +54,8 @@ class _IndexPath(click.Path):
         return super().convert(here, param, ctx)
 
 
+PATH = _Path(path_type=Path)
+PATH_OR_DASH = _Path(path_type=Path, allow_dash=True)
 INDEX_PATH = _IndexPath(path_type=Path)
 SCORING = ("variant", "k1", "b", "delta", "delta_on", "fields")
 _Function = TypeVar("_Function", bound=Callable[..., Any])

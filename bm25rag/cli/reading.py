@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import click
 
 from bm25rag.building.memory import check_size
-from bm25rag.cli.options import together, usage_errors
+from bm25rag.cli.options import PATH_OR_DASH, together, usage_errors
 from bm25rag.readers import FORMATS, PASSAGE_SIZE, Fields, Selection, size_limit
 
 SOURCES_HELP = """\b
@@ -161,7 +160,7 @@ source_options = together(
         metavar="SOURCE...",
         nargs=-1,
         required=True,
-        type=click.Path(path_type=Path, allow_dash=True),
+        type=PATH_OR_DASH,
     ),
     reading_options,
     click.option(

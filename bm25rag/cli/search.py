@@ -13,6 +13,7 @@ from bm25rag import BatchResult, BM25Index
 from bm25rag.cli.dropped import dropped_words
 from bm25rag.cli.options import (
     PATH,
+    PATH_OR_DASH,
     also_option,
     decay_option,
     examples,
@@ -56,7 +57,7 @@ _BATCH = 1000
     "--queries",
     "queries_path",
     metavar="FILE",
-    type=click.Path(path_type=Path, allow_dash=True),
+    type=PATH_OR_DASH,
     help="Queries as BEIR JSON lines, id<TAB>text, or one per line; - reads standard input.",
 )
 @click.option(

@@ -27,9 +27,17 @@ def is_url(path: object) -> TypeGuard[str]:
 def local_path(path: str | os.PathLike[str]) -> str:
     """Return the real path of a folder of this machine, which may be a ``file://`` URL.
 
-    It raises ``ValueError`` if it is another URL, or was one before pathlib removed a slash.
+    It raises ``TypeError`` if it is no path, and ``ValueError`` if no folder can be called so, if
+    it is another URL, or was one before pathlib removed a slash.
     """
-    name = os.fspath(path)
+    name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(name, str):
+        raise TypeError(f"the path of an index must be a str or a Path, got {path!r:.100}")
+    if not _is_name(name):
+        raise ValueError(
+            "the path of an index must not be empty, nor hold a null character or a lone "
+            f"surrogate, got {path!r:.100}"
+        )
     if is_url(name):
         raise ValueError(f"this needs a folder of this machine, got the URL {shown_url(name)!r}")
     if name.startswith(_LOCAL):
@@ -42,6 +50,14 @@ def local_path(path: str | os.PathLike[str]) -> str:
     elif ":" in name and _CUT.match(name) and not os.path.exists(f"{name.partition(':')[0]}:"):
         raise ValueError(f"{shown_url(name)!r} looks like a URL in a Path: pass the URL as a str")
     return os.path.realpath(name)
+
+
+def _is_name(path: str) -> bool:
+    """Whether the system could have a folder of this path; "" would be where the process runs."""
+    try:
+        return bool(path) and b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:  # a lone surrogate
+        return False
 
 
 def holds_secret(url: str) -> bool:

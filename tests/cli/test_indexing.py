@@ -186,6 +186,28 @@ def test_a_source_that_is_missing_is_named_before_any_work(corpus: Path) -> None
     fails(3, "empty: no file is of a kind that is read (.md", "index", "empty", "-o", "saved")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("index", "", "-o", "new"),
+        ("index", "corpus.jsonl", "-o", ""),
+        ("add", "saved", ""),
+        ("sync", "", "saved"),
+        ("sync", ".", ""),
+        ("search", "saved", "--queries", ""),
+        ("search", "saved", "sea", "-o", ""),
+        ("backup", "saved", ""),
+        ("stats", ""),
+        ("delete", "saved", "--source", ""),
+    ],
+)
+def test_an_empty_path_is_not_the_current_folder(saved: Path, words: tuple[str, ...]) -> None:
+    before = sorted(Path().rglob("*"))
+    fails(2, "must not be empty", *words)
+    assert sorted(Path().rglob("*")) == before
+    assert len(BM25Index.open(saved)) == 4
+
+
 def test_a_bad_line_is_named_by_file_and_number(corpus: Path) -> None:
     with corpus.open("a", encoding="utf-8") as file:
         file.write('{"_id": "late"\n')

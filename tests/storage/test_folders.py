@@ -57,6 +57,32 @@ OPENINGS: dict[str, Callable[[Path], object]] = {
 openings = pytest.mark.parametrize("opening", OPENINGS.values(), ids=OPENINGS)
 
 
+@openings
+@pytest.mark.parametrize(
+    ("path", "error"),
+    [
+        (None, TypeError),
+        (7, TypeError),
+        (b"index", TypeError),
+        ("", ValueError),
+        ("in\0dex", ValueError),
+        ("\ud800", ValueError),
+    ],
+)
+def test_a_path_that_is_none_is_named_and_writes_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    opening: Callable[[object], object],
+    path: object,
+    error: type[Exception],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error, match=r"^the path of an index must .*, got ") as raised:
+        opening(path)
+    assert str(raised.value).endswith(repr(path))
+    assert not list(tmp_path.iterdir())
+
+
 # -- folders that are not ours -----------------------------------------------------------------
 
 

@@ -294,6 +294,15 @@ def test_a_storage_context_saves_a_copy_of_a_folder(nodes: list[TextNode], tmp_p
     assert len(BM25VectorStore(path=tmp_path / "store").get_nodes()) == 5
 
 
+def test_an_empty_path_is_not_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="path must name a folder, got ''; leave it out for"):
+        BM25VectorStore(path="")
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_is_no_path_is_named(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="path must be a str or a path, got int"):
         BM25VectorStore(path=3)  # type: ignore[arg-type]

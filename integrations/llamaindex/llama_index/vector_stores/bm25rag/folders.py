@@ -120,6 +120,8 @@ class Folder:
     ) -> None:
         if not isinstance(path, str | PathLike):
             raise TypeError(f"path must be a str or a path, got {type(path).__name__}")
+        if path == "":
+            raise ValueError("path must name a folder, got ''; leave it out for memory")
         self.path = str(path) if is_url(path) else str(Path(path).expanduser().resolve())
         tokenizer = None if analyzer is None else analyzer.any_tokenizer
         self._options: dict[str, Any] = {"tokenizer": tokenizer, "timeout": timeout}
