@@ -415,8 +415,10 @@ def _shown(document: Document | Hit) -> list[str]:
     return shown
 
 
-def _short(text: str | bytes | None) -> str:
-    return repr(text) if text is None or len(text) <= _SHOWN else repr(text[:_SHOWN]) + "..."
+def _short(text: object) -> str:
+    if not isinstance(text, str | bytes | list):  # what is of a wrong type is refused later
+        return _shorten(repr(text))
+    return repr(text) if len(text) <= _SHOWN else repr(text[:_SHOWN]) + "..."
 
 
 def _shorten(shown: str) -> str:

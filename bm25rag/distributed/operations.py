@@ -65,6 +65,7 @@ class Found(NamedTuple):
     def behind(self, offset: int) -> Found:
         """Return what is behind the best matches of each query."""
         rows, scores, counts = self.ranking
+        offset = min(offset, rows.shape[1])  # NumPy takes no longer integers than int64
         ranking = Ranking(rows[:, offset:], scores[:, offset:], np.maximum(counts - offset, 0))
         items: Any = [items[offset:] for items in self.items]
         return self._replace(ranking=ranking, items=items)

@@ -119,7 +119,8 @@ def find(
     Callables are asked about the matches that pass the rest of the filter, best first, until
     enough have passed. They are asked once about each document, however many queries match it.
     """
-    finder, first = Finder(snapshot, wanted), wanted.offset
+    # There are no matches behind the last document; NumPy takes no longer integers than int64.
+    finder, first = Finder(snapshot, wanted), min(wanted.offset, snapshot.count)
     single, plain = finder.found_by(queries), queries
     if single:
         plain = list(queries)

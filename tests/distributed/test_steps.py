@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -16,7 +17,7 @@ from bm25rag import BM25Index
 from bm25rag.cli.app import commands
 from bm25rag.distributed.building import build as build_on_a_cluster
 from bm25rag.distributed.host import Host
-from bm25rag.distributed.operations import OPERATIONS
+from bm25rag.distributed.operations import OPERATIONS, Found
 from bm25rag.distributed.sources import Reading, SourceFile, divide, find_sources, read_source
 from bm25rag.distributed.steps import (
     Plan,
@@ -30,6 +31,7 @@ from bm25rag.distributed.steps import (
 from bm25rag.distributed.vectors import RayVectors
 from bm25rag.errors import CorruptIndexError, DuplicateIdError
 from bm25rag.live.index import new_state
+from bm25rag.open_shard import Ranking
 from bm25rag.readers import Fields
 from support.building import contents
 from support.cluster import (
@@ -358,3 +360,9 @@ def test_a_server_names_the_shard_of_which_a_text_is_damaged(tmp_path: Path) -> 
     assert [[hit.id for hit in row] for row in answer.value.items] == [[], ["d3"]]
     bare = host.answer("search", (["tide"], 5, None, None, False), 0)
     assert (bare.failed, bare.value.items) == ({}, [["long"]])
+
+
+def test_nothing_is_behind_all_that_was_found() -> None:
+    found = Found(Ranking(np.array([[3]]), np.array([[0.5]]), np.array([1])), [["a"]], [])
+    behind = found.behind(10**30)
+    assert (behind.ranking.counts.tolist(), behind.items) == ([0], [[]])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bm25rag import BM25Index, Hit
+from bm25rag import BatchResult, BM25Index, Hit
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -128,6 +128,15 @@ def test_an_offset_is_checked_as_k_is(
 ) -> None:
     with pytest.raises(error, match="offset must be an integer >= 0, got"):
         call(BM25Index.from_texts(["red"]), offset)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize("offset", [2**63, 10**30])
+def test_nothing_is_behind_the_last_document(
+    call: Callable[[BM25Index, Any], Any], offset: int
+) -> None:
+    found = call(BM25Index.from_texts(["red"], vectors=[{"a": 1.0}]), offset)
+    assert not (found.counts.any() if isinstance(found, BatchResult) else found)
 
 
 def test_any_offset_may_be_large_and_of_numpy() -> None:

@@ -7,6 +7,7 @@ import dataclasses
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from typing import Any
 
 import pytest
@@ -99,6 +100,13 @@ def test_a_repr_is_one_short_line_whatever_is_in_it() -> None:
     for value in (Document(id="a" * 500, **big), Hit(id="a" * 500, score=1 / 3, **big)):
         assert len(repr(value)) < 350
         assert "\n" not in repr(value)
+
+
+@pytest.mark.parametrize("wrong", [7, 2.5, date(2024, 1, 31), object, {"a": "b" * 1000}])
+def test_a_document_of_wrong_types_can_be_shown(wrong: Any) -> None:
+    document = Document(wrong, wrong, wrong, payload=wrong, context=wrong)
+    assert f"id={wrong!r}"[:50] in repr(document)
+    assert len(repr(document)) < 700
 
 
 def test_values_can_be_matched() -> None:
