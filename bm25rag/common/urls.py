@@ -30,7 +30,10 @@ def local_path(path: str | os.PathLike[str]) -> str:
     It raises ``TypeError`` if it is no path, and ``ValueError`` if no folder can be called so, if
     it is another URL, or was one before pathlib removed a slash.
     """
-    name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    try:
+        name: object = os.fspath(path)
+    except TypeError:
+        name = None
     if not isinstance(name, str):
         raise TypeError(f"the path of an index must be a str or a Path, got {path!r:.100}")
     if not _is_name(name):
