@@ -32,7 +32,7 @@ def measure(report: Report, quick: bool) -> None:
     ask(report, SCIFACT, _PASSAGES, rounds, (3.0, 5.0), (3.0, 5.0))
     _hits(report, SCIFACT, 5 * rounds)
     if not quick:
-        ask(report, ENWIKI, "questions", 3, (5.0, 6.0), many)
+        ask(report, ENWIKI, "questions", 5, (5.0, 6.0), many)
         for corpus in SMALL:
             if corpus.language in _LANGUAGES:
                 ask(report, corpus, "questions", rounds, language, language)
