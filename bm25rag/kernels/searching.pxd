@@ -15,7 +15,6 @@ from bm25rag.kernels.strips cimport find_rows, rank_by_strips
 from bm25rag.kernels.utf8 cimport utf8_of
 
 cdef class _Column:
-    cdef _Column next
     cdef Postings postings
     cdef long long[:, ::1] starts
     cdef Py_ssize_t first
@@ -25,7 +24,7 @@ cdef class _Row:
     cdef long long[::1] starts
 
 cdef class _Table:
-    cdef _Column columns
+    cdef list columns
     cdef _Row spare
     cdef Py_ssize_t width
     cdef long long[::1] frequencies

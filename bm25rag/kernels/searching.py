@@ -55,10 +55,7 @@ _RESTS = cython.declare(cython.Py_ssize_t, 63)
 @cython.final
 @cython.cclass
 class _Column:
-    """A segment's postings, where those of each number begin, and where its part of a row does.
-
-    Each knows the ``next``; to go through a list takes longer.
-    """
+    """A segment's postings, where those of each number begin, and where its part of a row does."""
 
 
 @cython.final
@@ -70,32 +67,23 @@ class _Row:
 @cython.final
 @cython.cclass
 class _Table:
-    """``TermTable``; ``spare`` is a row of ``width`` places that no thread uses now.
-
-    ``columns`` is the first one.
-    """
+    """``TermTable``; ``spare`` is a row of ``width`` places that no thread uses now."""
 
 
 def prepare_table(table, postings):
     """Return a ``TermTable`` as ``number_terms`` takes it; ``postings`` are prepared."""
     prepared: _Table = _Table()
-    prepared.columns = None
+    prepared.columns = []
     prepared.spare = None
     prepared.width = 0
     column: _Column
-    last: _Column | None = None
     for own, terms in zip(postings, table.terms, strict=True):
         column = _Column()
         column.postings = own
         column.starts = view(terms.starts)
         column.first = prepared.width
-        column.next = None
         prepared.width += terms.starts.shape[1]
-        if last is None:
-            prepared.columns = column
-        else:
-            last.next = column
-        last = column
+        prepared.columns.append(column)
     prepared.frequencies = view(table.frequencies)
     prepared.idf = view(table.idf)
     prepared.idfs = view(table.idfs)
@@ -230,10 +218,10 @@ def _look_up(numbers, term, table: _Table, unknown: list):
     key: cython.uint = crc_after(0, name, size)
     row: _Row = _borrow(table)
     frequency: cython.longlong = 0
-    column: _Column | None = table.columns
+    column: _Column
     first: cython.Py_ssize_t
     is_verified: cython.bint
-    while column is not None:
+    for column in table.columns:
         first = column.first
         starts = cython.address(row.starts[first]) if cython.compiled else row.starts[first:]
         if column.postings.blocks.flags.shape[0]:  # of a file, which may have to be read
@@ -244,7 +232,6 @@ def _look_up(numbers, term, table: _Table, unknown: list):
         if not is_verified:
             return None
         frequency += starts[column.postings.doc_blocks] - starts[0]
-        column = column.next
     if not table.counts:
         frequency = numbers.count(term, row.places)
     if frequency <= 0:
@@ -283,12 +270,11 @@ def _assign(numbers, term, table: _Table, row: _Row, frequency: cython.longlong)
     number: cython.Py_ssize_t = own
     if not 0 <= number < table.frequencies.shape[0]:  # all are taken
         return None
-    column: _Column | None = table.columns
+    column: _Column
     i: cython.Py_ssize_t
-    while column is not None:
+    for column in table.columns:
         for i in range(column.starts.shape[1]):
             column.starts[number, i] = row.starts[column.first + i]
-        column = column.next
     table.frequencies[number] = frequency
     table.idf[number] = idf
     if not cython.compiled or type(term) is not str:
