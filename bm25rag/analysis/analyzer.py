@@ -185,7 +185,7 @@ class Analyzer:
         bigrams = auto and self.cjk
         self.cjk_characters: bool = check_switch("cjk_characters", cjk_characters, bigrams)
         self.southeast_asian: bool = check_switch("southeast_asian", southeast_asian, bigrams)
-        if stemmer == "auto":
+        if is_auto(stemmer):
             stemmer = None if profile is None else profile.stemmer
         self.stemmer: str | None = None if stemmer is None else check_algorithm(stemmer)
         if is_auto(query_stopwords):

@@ -144,11 +144,13 @@ class Shaping:
         return multipliers
 
 
-def check_group(group: str | None, per_group: int) -> tuple[str, ...] | None:
+def check_group(group: object, per_group: int) -> tuple[str, ...] | None:
     """Return the path by whose values documents are grouped, if any; raise as ``Shaping``."""
     if check_count("per_group", per_group, least=1) != 1 and group is None:
         raise ValueError(f"per_group is for searches with group, got {per_group!r} without")
-    return None if group in (None, TEXT) else parse_path(group, "group")
+    if group is None or (isinstance(group, str) and group == TEXT):
+        return None
+    return parse_path(group, "group")
 
 
 class _Members:

@@ -6,6 +6,7 @@ import unicodedata
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bm25rag.analysis import Analyzer
@@ -176,6 +177,11 @@ def test_unknown_language_lists_those_there_are(asked: str) -> None:
 def test_language_must_be_a_string(asked: Any) -> None:
     with pytest.raises(TypeError, match="language: expected a str"):
         find_language(asked)
+
+
+def test_a_stemmer_that_is_no_name_is_named() -> None:
+    with pytest.raises(TypeError, match="stemmer must be one of"):
+        Analyzer(stemmer=np.array(["english", "german"]))  # type: ignore[arg-type]
 
 
 def test_there_are_stop_words_for_at_least_25_languages() -> None:

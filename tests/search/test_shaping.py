@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -286,6 +287,7 @@ def test_columns_of_metadata_give_the_multipliers_of_each_value(
 
 WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"group": 1}, TypeError, "group must be a path"),
+    ({"group": np.array(["a", "b"])}, TypeError, "group must be a path"),
     ({"group": "$id"}, FilterError, "group: expected a path"),
     ({"group": "a\\b"}, FilterError, "group: expected"),
     ({"group": "a", "per_group": 0}, ValueError, "per_group must be an integer >= 1"),
