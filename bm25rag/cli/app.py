@@ -29,9 +29,10 @@ from bm25rag.cli.options import examples
 from bm25rag.cli.ray import ray_commands
 from bm25rag.cli.search import explain_command, search_command
 from bm25rag.cli.sync import sync_command
-from bm25rag.cli.terminal import one_line, write_message
+from bm25rag.cli.terminal import write_message
 from bm25rag.cli.tune import tune_command
 from bm25rag.cli.wording import describe, describe_warning
+from bm25rag.common.visible import one_line
 from bm25rag.errors import BM25Error
 
 # What a shell reports for a process that was ended by SIGPIPE or SIGINT.

@@ -10,8 +10,8 @@ import click
 from bm25rag.cli.evaluate import measures_option
 from bm25rag.cli.options import PATH, examples
 from bm25rag.cli.output import to_json
-from bm25rag.cli.terminal import one_line, write_message, write_result
-from bm25rag.common.visible import visible
+from bm25rag.cli.terminal import write_message, write_result
+from bm25rag.common.visible import one_line, visible
 from bm25rag.evaluation.bench import BENCH_MEASURES, benchmark
 from bm25rag.evaluation.cost import PRICES, read_prices
 from bm25rag.evaluation.report import about, to_html, to_markdown

@@ -8,7 +8,8 @@ import click
 
 from bm25rag.building.memory import check_size
 from bm25rag.cli.options import PATH, examples, usage_errors
-from bm25rag.cli.terminal import one_line, shows_progress, write_message, write_result
+from bm25rag.cli.terminal import shows_progress, write_message, write_result
+from bm25rag.common.visible import one_line
 from bm25rag.evaluation.beir import BEIR, BEIR_URL, download
 
 _TABLE = "\n".join(

@@ -19,7 +19,8 @@ from bm25rag.cli.options import (
     usage_errors,
 )
 from bm25rag.cli.output import to_json
-from bm25rag.cli.terminal import one_line, result_console, write_message, write_result
+from bm25rag.cli.terminal import result_console, write_message, write_result
+from bm25rag.common.visible import one_line
 from bm25rag.evaluation import (
     MEASURES,
     Comparison,

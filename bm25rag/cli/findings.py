@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from bm25rag.cli.terminal import counted, listed, one_line, write_message
+from bm25rag.cli.terminal import counted, listed, write_message
+from bm25rag.common.visible import one_line
 from bm25rag.readers import Note
 
 

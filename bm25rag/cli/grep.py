@@ -9,7 +9,8 @@ import click
 
 from bm25rag.cli.options import examples, filter_option, open_index, reading_argument, usage_errors
 from bm25rag.cli.output import to_json
-from bm25rag.cli.terminal import one_line, write_result
+from bm25rag.cli.terminal import write_result
+from bm25rag.common.visible import one_line
 from bm25rag.grep import Grep, GrepMatch
 
 

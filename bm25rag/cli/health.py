@@ -15,7 +15,8 @@ from rich.text import Text
 from bm25rag import BM25Index
 from bm25rag.cli.options import examples, index_argument, open_index, reading_argument
 from bm25rag.cli.output import to_json
-from bm25rag.cli.terminal import one_line, result_console, write_result
+from bm25rag.cli.terminal import result_console, write_result
+from bm25rag.common.visible import one_line
 from bm25rag.kernels import backend
 
 _PACKAGES = ("bm25rag", "numpy", "PyStemmer", "scipy")

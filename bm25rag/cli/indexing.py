@@ -25,8 +25,9 @@ from bm25rag.cli.options import (
 )
 from bm25rag.cli.reading import SOURCES_HELP, source_options
 from bm25rag.cli.sources import SKIPPED, Sources
-from bm25rag.cli.terminal import counted, one_line, write_message
+from bm25rag.cli.terminal import counted, write_message
 from bm25rag.common.urls import is_url
+from bm25rag.common.visible import one_line
 from bm25rag.index import OnDuplicate
 from bm25rag.storage.folder_lock import check_target
 from bm25rag.storage.manifest import BUILDING, MANIFEST, SHARDED

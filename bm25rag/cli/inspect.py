@@ -9,9 +9,10 @@ from typing import Any
 import click
 
 from bm25rag.cli.options import PATH, examples, reading_argument, usage_errors
-from bm25rag.cli.terminal import counted, one_line, write_message
+from bm25rag.cli.terminal import counted, write_message
 from bm25rag.common.listening import serve
 from bm25rag.common.optional import load
+from bm25rag.common.visible import one_line
 from bm25rag.readers import read_queries
 
 _PORT = 8777

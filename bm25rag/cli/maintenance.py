@@ -9,7 +9,8 @@ import click
 from bm25rag import BM25Index
 from bm25rag.cli.options import INDEX_PATH, examples
 from bm25rag.cli.output import to_json
-from bm25rag.cli.terminal import counted, one_line, write_message, write_result
+from bm25rag.cli.terminal import counted, write_message, write_result
+from bm25rag.common.visible import one_line
 
 _overwrite = click.option("--force", is_flag=True, help="Replace an index that is there.")
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from bm25rag.cli.options import PATH, examples, index_argument
-from bm25rag.cli.terminal import one_line, write_message
+from bm25rag.cli.terminal import write_message
+from bm25rag.common.visible import one_line
 from bm25rag.evaluation.files import write_qrels
 from bm25rag.evaluation.known_items import ask_model, known_items
 from bm25rag.index import BM25Index

@@ -14,9 +14,9 @@ import click
 from click.core import ParameterSource
 
 from bm25rag import BM25Index, Query
-from bm25rag.cli.terminal import one_line
 from bm25rag.cli.wording import describe
 from bm25rag.common.urls import is_url, local_path
+from bm25rag.common.visible import one_line
 from bm25rag.readers import parse_vector
 from bm25rag.readers.records import reject_constant
 from bm25rag.scoring.variants import VARIANTS

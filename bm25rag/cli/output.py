@@ -12,10 +12,10 @@ from rich.text import Text
 
 from bm25rag import BatchResult, Hit
 from bm25rag.cli.marked_text import marked_snippet
-from bm25rag.cli.terminal import one_line, result_console
+from bm25rag.cli.terminal import result_console
 from bm25rag.common.arrays import Float64
 from bm25rag.common.json_values import finite, iso_date
-from bm25rag.common.visible import UNSAFE
+from bm25rag.common.visible import UNSAFE, one_line
 from bm25rag.documents import fields_beside
 from bm25rag.evaluation.files import run_lines
 from bm25rag.readers import Query

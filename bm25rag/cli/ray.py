@@ -16,7 +16,8 @@ from bm25rag.cli.output import WRITERS, Answers
 from bm25rag.cli.reading import fields_of
 from bm25rag.cli.search import check_rankings, each_batch, format_of, queries_of, search_command
 from bm25rag.cli.sources import SKIPPED
-from bm25rag.cli.terminal import counted, one_line, write_message
+from bm25rag.cli.terminal import counted, write_message
+from bm25rag.common.visible import one_line
 from bm25rag.errors import DuplicateIdError
 
 _FIELDS = ("id_field", "text_fields", "metadata_fields", "vector_field")

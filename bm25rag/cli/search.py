@@ -27,7 +27,8 @@ from bm25rag.cli.options import (
     vector_option,
 )
 from bm25rag.cli.output import WRITERS, Answers, Fused
-from bm25rag.cli.terminal import one_line, write_result
+from bm25rag.cli.terminal import write_result
+from bm25rag.common.visible import one_line
 from bm25rag.readers import Query, read_queries
 
 if TYPE_CHECKING:

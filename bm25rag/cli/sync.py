@@ -20,11 +20,12 @@ from bm25rag.cli.indexing import exit_if_skipped, reporting
 from bm25rag.cli.options import PATH, examples, index_argument
 from bm25rag.cli.reading import reading_options
 from bm25rag.cli.sources import Sources
-from bm25rag.cli.terminal import counted, one_line, write_message
+from bm25rag.cli.terminal import counted, write_message
 from bm25rag.cli.watching import SameFolder, watch_folder
 from bm25rag.cli.wording import describe
 from bm25rag.common.sparse import Vector, read_vector
 from bm25rag.common.storable import plain_metadata
+from bm25rag.common.visible import one_line
 from bm25rag.documents import all_fields
 from bm25rag.errors import BM25Error, LockedError
 from bm25rag.index import Mode

@@ -10,8 +10,7 @@ import click
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from bm25rag.common.visible import BIDI, CONTROLS, UNSAFE, visible
-from bm25rag.common.visible import one_line as one_line
+from bm25rag.common.visible import BIDI, CONTROLS, UNSAFE, one_line, visible
 
 _CONTROL, _BIDI_CONTROL = re.compile(f"[{CONTROLS}]"), re.compile(f"[{BIDI}]")
 

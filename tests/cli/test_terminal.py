@@ -17,7 +17,8 @@ from rich.text import Text
 
 from bm25rag import Analyzer, BM25Index
 from bm25rag.cli.app import commands
-from bm25rag.cli.terminal import UNSAFE, counted, one_line, readable, result_console, visible
+from bm25rag.cli.terminal import counted, readable, result_console
+from bm25rag.common.visible import UNSAFE, one_line, visible
 from support.commands import fails, ok, rows, write, write_jsonl
 
 # One of each kind: C0, DEL, C1, bidi controls, a lone surrogate.

@@ -25,8 +25,9 @@ from bm25rag.cli.options import (
     untrusted_option,
     usage_errors,
 )
-from bm25rag.cli.terminal import counted, one_line, write_message
+from bm25rag.cli.terminal import counted, write_message
 from bm25rag.common.optional import load
+from bm25rag.common.visible import one_line
 
 if TYPE_CHECKING:
     import anyio
