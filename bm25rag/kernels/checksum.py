@@ -14,7 +14,7 @@ import numpy as np
 _POLYNOMIAL = np.uint32(0xEDB88320)
 
 
-def crc_table():
+def _crc_table():
     """Return what each byte does to a CRC-32, lowest bit first, as zlib has it, uint32 (256,)."""
     table = np.arange(256, dtype=np.uint32)
     for _ in range(8):
@@ -25,7 +25,7 @@ def crc_table():
 if cython.compiled:
     _byte = cython.declare(cython.int)
     _crc = cython.declare(cython.uint)
-    for _byte, _crc in enumerate(crc_table().tolist()):
+    for _byte, _crc in enumerate(_crc_table().tolist()):
         of_byte[_byte] = _crc  # noqa: F821 - of the .pxd
 
 # Asked but once: a virtual machine may take 0.1 ms to answer.

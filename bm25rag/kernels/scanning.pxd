@@ -23,7 +23,7 @@ cdef Py_ssize_t _append(unsigned char[::1] source, unsigned long long entry, Py_
 cdef Py_ssize_t _decode(const unsigned char[::1] data, Py_ssize_t place) noexcept nogil
 cdef bint _is_ascii(const unsigned char[::1] source, Py_ssize_t first, Py_ssize_t length,
                     unsigned long long low, unsigned long long high) noexcept nogil
-cdef unsigned char _plain(const unsigned long long[::1] table, unsigned char byte) noexcept nogil
+cdef unsigned char _first_of_plain(const unsigned long long[::1] table, unsigned char byte) noexcept nogil
 cdef bint _are_plain(const unsigned char[::1] data, Py_ssize_t start, unsigned char latin,
                      unsigned char upper, unsigned char lower) noexcept nogil
 cdef unsigned long long _load_word(const unsigned char[::1] source, Py_ssize_t place) noexcept nogil

@@ -241,9 +241,9 @@ def _find_peculiar(
     any_peculiar: cython.bint = False
     place: cython.Py_ssize_t = 0
     asked: cython.Py_ssize_t = 0  # up to here nothing is peculiar, or each character is looked up
-    latin: cython.uchar = _plain(table, 0xC3)
-    upper: cython.uchar = _plain(table, 0xD0)
-    lower: cython.uchar = _plain(table, 0xD1)
+    latin: cython.uchar = _first_of_plain(table, 0xC3)
+    upper: cython.uchar = _first_of_plain(table, 0xD0)
+    lower: cython.uchar = _first_of_plain(table, 0xD1)
     text: cython.Py_ssize_t
     point: cython.Py_ssize_t
     mark: cython.ulonglong
@@ -282,7 +282,7 @@ def _find_peculiar(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _plain(table: cython.const[cython.ulonglong][::1], byte: cython.uchar) -> cython.uchar:
+def _first_of_plain(table: cython.const[cython.ulonglong][::1], byte: cython.uchar) -> cython.uchar:
     """Return the first byte of 64 characters if none is peculiar and all are there; otherwise 0."""
     first: cython.Py_ssize_t = (byte & 0x1F) << 6
     point: cython.Py_ssize_t
@@ -915,7 +915,7 @@ def _copy_run(it: _Scan, place: cython.Py_ssize_t, last: cython.Py_ssize_t) -> c
         else:
             entry = table[_decode(source, place)]
             place += _width(source[place])
-        if not _is_plain(entry):
+        if not _is_alphanumeric(entry):
             return False
         end = _append(source, entry, end)
         length += 1
@@ -1227,7 +1227,7 @@ def _is_part(entry: cython.ulonglong) -> cython.bint:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _is_plain(entry: cython.ulonglong) -> cython.bint:
+def _is_alphanumeric(entry: cython.ulonglong) -> cython.bint:
     """Whether a character is a letter or digit: its kind, and behind that no sign."""
     return entry >> KIND & 0xFFFF == WORD
 
@@ -1276,7 +1276,7 @@ def _copy_letters(
     latest: cython.ulonglong = 0
     while place < last and source[place] != _STRANGE:
         entry = table[_decode(source, place)]
-        if not _is_plain(entry):
+        if not _is_alphanumeric(entry):
             break
         end = _append(source, entry, end)
         it.length += 1
