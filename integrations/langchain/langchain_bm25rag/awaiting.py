@@ -41,9 +41,8 @@ async def writing(owner: Any, call: Callable[[], _T]) -> _T:
     return await in_write_thread(owner.index, call)
 
 
-async def building(kind: type, call: Callable[[], _T]) -> _T:
-    """Call in one of the threads that build indexes of a class, separate from asyncio's own few."""
-    return await in_read_thread(kind, call)
+# Indexes are built in threads of their class, apart from asyncio's own few.
+building: Thread = in_read_thread
 
 
 def traced(
