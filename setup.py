@@ -34,7 +34,8 @@ _SHARED = "bm25rag.kernels.shared"
 _FLAGS = ["-ffp-contract=off", "-fwrapv"]
 # zig keeps a register for the frame pointer, which costs the walk of postings 6 to 9 %.
 _OPTIMISED = ["-O3", "-g0", "-fomit-frame-pointer"]
-# One wheel runs on this Python and all later ones, but for those without a GIL.
+# One wheel runs on this Python and all later ones, but for those without a GIL: these turn it on
+# when they import the kernels, whose threads share tables that are changed while it is held.
 _ABI3 = not sysconfig.get_config_var("Py_GIL_DISABLED")
 _DIRECTIVES = {
     "boundscheck": os.environ.get("BM25RAG_CHECK_BOUNDS") == "1",
@@ -45,8 +46,6 @@ _DIRECTIVES = {
     # Nobody pickles what kernels prepare.
     "auto_pickle": False,
     "binding": False,
-    # Kernels share nothing between threads.
-    "freethreading_compatible": True,
 }
 _ZIG = [sys.executable, "-m", "ziglang", "cc", "-shared", "-s", "-DNDEBUG", "-mcpu=baseline"]
 _TARGET = os.environ.get("BM25RAG_TARGET")

@@ -1,4 +1,4 @@
-"""The backend whose loops are compiled. They release the GIL and share nothing."""
+"""The backend whose loops are compiled. They release the GIL, and share nothing then."""
 
 from __future__ import annotations
 

@@ -45,12 +45,11 @@ class KnownWords:
         pool: cython.uchar[::1] = empty(16 * _ROOM, np.uint8)
         terms: list = []
         folds: cython.ulonglong[::1] = zeros(0x800, np.uint64)
-        with cython.critical_section(self):
-            self.slots = slots
-            self.ends = ends
-            self.pool = pool
-            self.terms = terms
-            self.folds = folds
+        self.slots = slots
+        self.ends = ends
+        self.pool = pool
+        self.terms = terms
+        self.folds = folds
 
     def get(self, word):
         """Return the terms of a word; ``None`` if it is not known."""
@@ -86,9 +85,8 @@ def terms_at(
     stop: cython.Py_ssize_t,
 ):
     """Return the terms of the word from ``start`` to before ``stop``; ``None``: it is unknown."""
-    with cython.critical_section(known):
-        number: cython.Py_ssize_t = _number_of(known, _hash(data, start, stop), data, start, stop)
-        return None if number < 0 else known.terms[number]
+    number: cython.Py_ssize_t = _number_of(known, _hash(data, start, stop), data, start, stop)
+    return None if number < 0 else known.terms[number]
 
 
 @cython.cfunc
@@ -105,22 +103,21 @@ def remember(
     number: cython.Py_ssize_t
     end: cython.longlong
     place: cython.Py_ssize_t
-    with cython.critical_section(known):
-        while not _has_room(known, len(known.terms), stop - start):
-            _grow(known, stop - start)
-        if _number_of(known, hash_, data, start, stop) >= 0:
-            return
-        slot = _free_slot(known.slots, hash_)
-        if slot == _ALL:
-            return
-        known.terms.append(terms)
-        number = len(known.terms)
-        end = known.ends[number - 1]
-        for place in range(start, stop):
-            known.pool[end] = data[place]
-            end += 1
-        known.ends[number] = end
-        known.slots[slot] = (hash_ << 32) | number
+    while not _has_room(known, len(known.terms), stop - start):
+        _grow(known, stop - start)
+    if _number_of(known, hash_, data, start, stop) >= 0:
+        return
+    slot = _free_slot(known.slots, hash_)
+    if slot == _ALL:
+        return
+    known.terms.append(terms)
+    number = len(known.terms)
+    end = known.ends[number - 1]
+    for place in range(start, stop):
+        known.pool[end] = data[place]
+        end += 1
+    known.ends[number] = end
+    known.slots[slot] = (hash_ << 32) | number
 
 
 @cython.cfunc

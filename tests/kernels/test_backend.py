@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import time
 from itertools import product
 from pathlib import Path
@@ -28,7 +29,8 @@ PACKAGE = Path(bm25rag.__file__).parent
 
 def run(code: str, folder: Path = PACKAGE.parent, **settings: str) -> tuple[str, str]:
     """Run code with the package in a folder; return what it wrote, and its warnings."""
-    command = [sys.executable, "-P", "-W", "always", "-c", code]
+    without_gil = "ignore:The global interpreter lock"
+    command = [sys.executable, "-P", "-W", "always", "-W", without_gil, "-c", code]
     environment = {**os.environ, "PYTHONPATH": str(folder), **settings}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return done.stdout, done.stderr
@@ -50,6 +52,14 @@ def test_the_compiled_backend_is_there() -> None:
     assert backend.why_not_compiled() is None
     assert backend.available() == ("compiled", "numpy")
     assert backend.current().name == "compiled"
+
+
+@pytest.mark.skipif(
+    not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has a GIL all the time"
+)
+def test_kernels_turn_on_the_gil_that_guards_what_their_threads_share() -> None:
+    asked = "from bm25rag.kernels import backend; backend.current(); print(sys._is_gil_enabled())"
+    assert run(f"import sys; {asked}")[0] == "True\n"
 
 
 def test_importing_loads_no_kernel_and_numpy_may_be_chosen_without_a_word() -> None:
