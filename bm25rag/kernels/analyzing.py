@@ -831,7 +831,7 @@ def _asked_parts(analysis: _Analysis, word):
         return ()
     digits = word[len(letters) :]
     if digits:
-        if len(letters) < 2 or not letters.isalpha():
+        if len(letters) < 4 or not letters.isalpha():
             return ()
         return _both(_of_token(analysis, letters), _of_token(analysis, digits, False))
     letters = word.lstrip("0123456789")

@@ -81,6 +81,14 @@ def test_words_that_documents_have_are_still_asked_in_parts() -> None:
 
 
 @pytest.mark.usefixtures("backend")
+def test_a_short_name_with_digits_is_no_question_for_its_letters() -> None:
+    """Else coeliac disease (CD) would come before the protein CD44, in 44 patients."""
+    index = BM25Index.from_texts(["CD44 in mice", "CD, that is coeliac disease", "44 CD patients"])
+    assert [hit.id for hit in index.search("CD44")] == ["0"]
+    assert len(index.search("16cd")) == 2
+
+
+@pytest.mark.usefixtures("backend")
 def test_texts_of_stop_words_alone_keep_them_and_others_do_not() -> None:
     analyzer = Analyzer()
     assert analyzer.terms("The who") == ["who"]
