@@ -35,7 +35,7 @@ class Block(NamedTuple):
     rows: Sequence[int]
     texts: list[str | TermList | FieldTexts]
     ids: list[str] | None = None
-    metadata: list[dict[str, Any] | None] | None = None
+    metadata: list[Mapping[str, Any] | None] | None = None
     payloads: list[bytes | None] | None = None
     vectors: list[dict[str, float] | None] | None = None
 
@@ -67,7 +67,7 @@ class NewDocuments:
     """The arguments of ``add``, checked as they are iterated."""
 
     ids: Iterable[str | int] | None
-    metadata: Iterable[dict[str, Any] | None] | None
+    metadata: Iterable[Mapping[str, Any] | None] | None
     payloads: Iterable[bytes | None] | None
     store_text: bool
     progress: bool
@@ -81,7 +81,7 @@ class NewDocuments:
         self,
         texts: Iterable[Text],
         ids: Iterable[str | int] | None,
-        metadata: Iterable[dict[str, Any] | None] | None,
+        metadata: Iterable[Mapping[str, Any] | None] | None,
         payloads: Iterable[bytes | None] | None,
         vectors: Iterable[Vector | None] | None,
         store_text: bool,

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from bm25rag import maintenance
 from bm25rag.analysis import Analyzer, Tokenizer
@@ -127,7 +127,7 @@ class BM25Index:
         cls,
         texts: Iterable[Text],
         ids: Iterable[str | int] | None = None,
-        metadata: Iterable[dict[str, Any] | None] | None = None,
+        metadata: Iterable[Mapping[str, Any] | None] | None = None,
         *,
         payloads: Iterable[bytes | None] | None = None,
         store_text: bool = True,
@@ -378,6 +378,28 @@ class BM25Index:
         parsed = parse_filter(filter, snapshot)
         return explain(snapshot, terms_of(snapshot.analyzer, query), id, parsed, decay)
 
+    @overload
+    def expand(
+        self,
+        query: Query,
+        filter: FilterSpec | None = None,
+        *,
+        fb_docs: int = ...,
+        fb_terms: int = ...,
+        original_query_weight: float = ...,
+    ) -> Query: ...
+
+    @overload
+    def expand(
+        self,
+        query: str | Sequence[str] | Mapping[str, float],
+        filter: FilterSpec | None = None,
+        *,
+        fb_docs: int = ...,
+        fb_terms: int = ...,
+        original_query_weight: float = ...,
+    ) -> dict[str, float]: ...
+
     def expand(
         self,
         query: QueryLike,
@@ -407,11 +429,13 @@ class BM25Index:
             The share of the query's own terms in the weights, from 0 to 1.
         """
         from bm25rag.search.expansion import expand
+        from bm25rag.search.query import Query
 
         snapshot = self._live.snapshot
         wanted = check_wanted(snapshot, check_count("fb_docs", fb_docs), filter, None, 0)
         terms = terms_of(snapshot.analyzer, query)
-        return expand(snapshot, terms, wanted, fb_terms, original_query_weight)
+        expanded = expand(snapshot, terms, wanted, fb_terms, original_query_weight)
+        return query.replaced(text=expanded, also=()) if isinstance(query, Query) else expanded
 
     def correct(self, query: QueryLike, filter: FilterSpec | None = None) -> Correction:
         """Replace terms of a query that no document has by terms that are spelt alike.
@@ -425,9 +449,14 @@ class BM25Index:
             As in ``search``. Of a text, stems are replaced; terms are known, and offered, of the
             documents that pass.
         """
+        from bm25rag.search.query import Query
+
         snapshot = self._live.snapshot
         parsed = parse_filter(filter, snapshot)
-        return _correct(snapshot, [terms_of(snapshot.analyzer, query)], parsed)[0]
+        correction = _correct(snapshot, [terms_of(snapshot.analyzer, query)], parsed)[0]
+        if isinstance(query, Query) and not isinstance(correction.terms, Query):  # without parts
+            return correction._replace(terms=query.replaced(text=correction.terms, also=()))
+        return correction
 
     @property
     def vectors(self) -> Vectors:
@@ -667,7 +696,7 @@ class BM25Index:
         self,
         texts: Iterable[Text],
         ids: Iterable[str | int] | None = None,
-        metadata: Iterable[dict[str, Any] | None] | None = None,
+        metadata: Iterable[Mapping[str, Any] | None] | None = None,
         *,
         payloads: Iterable[bytes | None] | None = None,
         store_text: bool = True,
@@ -785,7 +814,7 @@ class BM25Index:
         return self._live.delete(None, check_rejecting(needs, filter, parsed))
 
     def update_metadata(
-        self, ids: Iterable[str | int], metadata: Iterable[dict[str, Any] | None]
+        self, ids: Iterable[str | int], metadata: Iterable[Mapping[str, Any] | None]
     ) -> list[str]:
         """Replace the metadata of documents, which keep their places; unknown ids are ignored.
 

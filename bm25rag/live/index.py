@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from os import PathLike
@@ -199,7 +199,7 @@ class LiveIndex:
         return list(deleted)
 
     def update_metadata(
-        self, ids: Sequence[str], metadata: Iterable[dict[str, Any] | None]
+        self, ids: Sequence[str], metadata: Iterable[Mapping[str, Any] | None]
     ) -> list[str]:
         """Replace the metadata of documents; see ``BM25Index.update_metadata``."""
         encoded = _encode_each(ids, metadata)
@@ -416,7 +416,9 @@ def _warn_of_loss(folder: str) -> None:
     )
 
 
-def _encode_each(ids: Sequence[str], metadata: Iterable[dict[str, Any] | None]) -> dict[str, bytes]:
+def _encode_each(
+    ids: Sequence[str], metadata: Iterable[Mapping[str, Any] | None]
+) -> dict[str, bytes]:
     """Return the new metadata of each document as they are stored; errors name the row."""
     from bm25rag.common.codec import encode_metadata
 

@@ -17,8 +17,7 @@ from bm25rag.common.checks import check_count, check_real
 from bm25rag.common.strings import text_of
 from bm25rag.kernels.records import Matches
 from bm25rag.search.finding import Wanted, find
-from bm25rag.search.plain_terms import RestrictedTerms, Terms
-from bm25rag.search.query import Query
+from bm25rag.search.plain_terms import Terms
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.postings import LivingPostings, Postings
 
@@ -29,7 +28,7 @@ _SHORTEST, _LONGEST = 2, 20
 
 def expand(
     snapshot: Snapshot, terms: Terms, wanted: Wanted, fb_terms: int, original_query_weight: float
-) -> dict[str, float] | Query:
+) -> dict[str, float]:
     """Interpolate a query with the relevance model of its feedback documents, which are ``wanted``.
 
     ``fb_terms`` are taken from each document, and from the model; the weight of the query is from 0
@@ -47,9 +46,7 @@ def expand(
     }
     if rest:
         expanded |= {term: rest * weight for term, weight in model.items()}
-    if not isinstance(terms, RestrictedTerms):
-        return expanded
-    return terms.restriction.query.replaced(text=expanded, also=())
+    return expanded
 
 
 def _relevance_model(snapshot: Snapshot, feedback: Matches, limit: int) -> dict[str, float]:

@@ -612,6 +612,19 @@ def test_corrections_and_expansions_keep_the_parts() -> None:
     assert set(expanded.text) <= set(plain)
 
 
+@pytest.mark.parametrize("asked", [Query("city yorck"), Query("city", also={"yorck": 0.5})])
+def test_a_query_without_parts_stays_a_query_too(asked: Query) -> None:
+    terms = ENGLISH.correct(asked).terms
+    expanded = ENGLISH.expand(asked)
+    assert isinstance(terms, Query)
+    assert isinstance(expanded, Query)
+    assert "york" in terms.text
+    assert (terms.also, expanded.also) == ({}, {})
+    assert [hit.id for hit in ENGLISH.search(terms)] == [
+        hit.id for hit in ENGLISH.search(asked, correct=True)
+    ]
+
+
 def test_hits_of_queries_with_parts_know_their_words_when_sent() -> None:
     (hit,) = ENGLISH.search(Query("city", phrases=["new york"]))
     sent = pickle.loads(pickle.dumps(hit))

@@ -150,7 +150,7 @@ class NodeStore:
         return ids
 
     def update_metadata(
-        self, node_ids: Iterable[str], metadata: Iterable[dict[str, Any] | None]
+        self, node_ids: Iterable[str], metadata: Iterable[Mapping[str, Any] | None]
     ) -> list[str]:
         """Replace the whole metadata of nodes, and return the ids of those there are.
 

@@ -315,7 +315,7 @@ class BM25VectorStore(BasePydanticVectorStore):
             self._nodes.delete_nodes(ids, filters)
 
     def update_metadata(
-        self, node_ids: Iterable[str], metadata: Iterable[dict[str, Any] | None]
+        self, node_ids: Iterable[str], metadata: Iterable[Mapping[str, Any] | None]
     ) -> list[str]:
         """Replace the metadata of nodes, as ``BM25Retriever.update_metadata`` does.
 
