@@ -21,28 +21,31 @@ _MOST_HELD, _MOST_AGAIN = 16 << 20, 256 << 20
 def read_csv(records: Records) -> Iterator[Record]:
     """Read a CSV file: a header, then one document per row; see ``RecordReader``.
 
-    Cells are strings. If the header has semicolons and no commas, semicolons separate cells. A row
-    without an id gets ``file#line``.
+    Cells are strings, separated by whichever of comma, semicolon and tab the header has most of. A
+    row without an id gets ``file#line``.
     """
     lines = decoded_lines(records.path, records.tolerance)
     begin = []
     header: str | ValueError = "\n"
     while isinstance(header, str) and header.isspace():  # blank lines may be above it
         begin.append(header := next(lines, ""))
-    semicolons = isinstance(header, str) and ";" in header and "," not in header
-    return _rows(chain(begin, lines), ";" if semicolons else ",", records.path)
+    delimiter = max(",;\t", key=header.count) if isinstance(header, str) else ","
+    return _rows(chain(begin, lines), {"delimiter": delimiter}, records.path)
 
 
 @record_reader
 def read_tsv(records: Records) -> Iterator[Record]:
     """Read a TSV file: as ``read_csv``, with tabs between cells, and quotes without meaning."""
-    return _rows(decoded_lines(records.path, records.tolerance), "\t", records.path)
+    options = {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
+    return _rows(decoded_lines(records.path, records.tolerance), options, records.path)
 
 
-def _rows(lines: Iterator[str | ValueError], delimiter: str, path: Path) -> Iterator[Record]:
+def _rows(
+    lines: Iterator[str | ValueError], options: dict[str, Any], path: Path
+) -> Iterator[Record]:
     """Yield each row that is not blank, with its first line's number."""
     columns: list[str] = []
-    for line, row in _cells(lines, delimiter, path):
+    for line, row in _cells(lines, options, path):
         if not columns:
             columns = _check_header(or_raise(row), path, line)
         elif isinstance(row, ValueError):
@@ -57,18 +60,15 @@ def _rows(lines: Iterator[str | ValueError], delimiter: str, path: Path) -> Iter
 
 
 def _cells(
-    lines: Iterator[str | ValueError], delimiter: str, path: Path
+    lines: Iterator[str | ValueError], options: dict[str, Any], path: Path
 ) -> Iterator[tuple[int, list[str] | ValueError]]:
     """Yield each row that is not blank with its first line's number, or what is wrong there.
 
     A quote that is never closed would take the rest of the file with it: after an error, reading
     goes on in the line below that where the row began.
     """
-    options: dict[str, Any] = {"delimiter": delimiter, "strict": True}
-    if delimiter == "\t":
-        options = {"delimiter": delimiter, "quoting": csv.QUOTE_NONE}
     back = _Lookback(lines, path)
-    reader = csv.reader(back, **options)
+    reader = csv.reader(back, strict=True, **options)
     while True:
         line = back.begin()
         try:
@@ -79,7 +79,7 @@ def _cells(
             wrong = error if isinstance(error, ValueError) else located(path, line, str(error))
             yield line, back.refused[0] if back.refused else wrong
             back.go_back()
-            reader = csv.reader(back, **options)
+            reader = csv.reader(back, strict=True, **options)
         else:
             for refused in back.refused:
                 yield line, refused

@@ -76,6 +76,17 @@ def test_tsv_has_tabs_and_a_spreadsheet_may_have_semicolons() -> None:
     expected = [Document("1", "a, b", {"n": "2"})]
     assert list(read_tsv(write("a.tsv", "id\ttext\tn\r\n1\ta, b\t2\r\n"))) == expected
     assert list(read_csv(write("b.csv", "\ufeffid;text;n\r\n1;a, b;2\r\n"))) == expected
+    assert list(read_csv(write("c.csv", 'id\ttext\tn\n1\t"a, b"\t2\n'))) == expected
+
+
+def test_the_header_may_have_a_comma_where_semicolons_separate_and_the_other_way_round() -> None:
+    expected = [Document("1", "a; b", {"price, net; in euro": "2,50"})]
+    assert (
+        list(read_csv(write("a.csv", 'id;text;"price, net; in euro"\n1;"a; b";2,50\n'))) == expected
+    )
+    assert (
+        list(read_csv(write("b.csv", 'id,text,"price, net; in euro"\n1,a; b,"2,50"\n'))) == expected
+    )
 
 
 @pytest.mark.parametrize(
