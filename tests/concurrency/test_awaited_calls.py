@@ -125,3 +125,28 @@ def test_a_thread_that_is_ended_has_done_its_writes_and_a_later_write_starts_ano
     end_threads(index)
     end_threads(index)  # no calls, no results
     assert not second.is_alive()
+
+
+def test_a_cancelled_write_is_done_if_it_has_begun_and_otherwise_never() -> None:
+    index = BM25Index()
+    begun, go_on = threading.Event(), threading.Event()
+
+    def write() -> None:
+        begun.set()
+        assert go_on.wait(20)
+        index.add(["red"], ids=["begun"])
+
+    async def use() -> None:
+        first = asyncio.create_task(in_write_thread(index, write))
+        await asyncio.to_thread(begun.wait, 20)
+        second = asyncio.create_task(in_write_thread(index, index.add, ["tea"], ids=["waits"]))
+        await asyncio.sleep(0)
+        for task in (first, second):
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        go_on.set()
+        await in_write_thread(index, index.add, ["later"], ids=["later"])
+
+    asyncio.run(use())
+    assert index.ids() == ["begun", "later"]
