@@ -90,6 +90,14 @@ def test_an_unknown_word_becomes_the_known_word_that_is_meant(typed: str, meant:
     assert all(hit.corrections == (replaced or None) for hit in hits)
 
 
+def test_what_is_one_edit_away_comes_before_a_more_frequent_stem_of_what_is() -> None:
+    texts = ["A database.", "Data.", "More data."]  # "databs" without its b is stemmed to "data"
+    index = BM25Index.from_texts(texts)
+    assert index.correct("databse").corrections == {"databs": "databas"}
+    texts[0] = "A disk."
+    assert BM25Index.from_texts(texts).correct("databse").corrections == {"databs": "data"}
+
+
 def test_the_most_frequent_word_is_chosen_and_the_first_of_equals() -> None:
     index = BM25Index.from_texts([["coal", "cost"], ["coat", "cost"], ["boat"], ["goat"], ["boat"]])
     assert index.correct(["boaz"]).corrections == {"boaz": "boat"}
