@@ -124,12 +124,12 @@ class Encoder:
         bare = np.flatnonzero((counts == 0) & (words > 0))
         if not len(bare):
             return tokens, counts
-        texts = map(str, (read.texts[index] for index in bare.tolist()))
-        numbers = [self._terms.number(self._analyzer.terms(text)) for text in texts]
-        sizes = [len(one) for one in numbers]
+        terms = [self._analyzer.terms(str(read.texts[index])) for index in bare.tolist()]
+        sizes = [len(own) for own in terms]
         places = np.repeat(np.cumsum(counts, dtype=np.int64)[bare], sizes)
         counts[bare] = sizes
-        return np.insert(tokens, places, np.concatenate(numbers)), counts
+        numbers = self._terms.number([*chain.from_iterable(terms)])
+        return np.insert(tokens, places, numbers), counts
 
     def _made_scanner(self) -> _Scanner | None:
         known = self._analyzer.tokenizer is None and self._analyzer.splitter.least > 0

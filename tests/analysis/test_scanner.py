@@ -6,7 +6,7 @@ import json
 import random
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from itertools import groupby, islice, pairwise
 from operator import itemgetter
@@ -19,9 +19,11 @@ from hypothesis import strategies as st
 from bm25rag import Analyzer, BM25Index
 from bm25rag.analysis import PAPER as PAPER_PATTERN
 from bm25rag.analysis import scripts
+from bm25rag.analysis.build_terms import CompiledBuildTerms
 from bm25rag.analysis.encoder import Encoder
 from bm25rag.analysis.fold_table import _ALIKE, FoldTable
 from bm25rag.analysis.settings import runs_of
+from bm25rag.common.arrays import UInt32
 from bm25rag.kernels import backend as backends
 from bm25rag.kernels.scanner_interface import PAGE, STOPPED
 from support.cases import first
@@ -384,6 +386,22 @@ def test_a_word_of_ten_million_letters(letter: str) -> None:
     tokens, counts = Encoder(Analyzer()).encode(["red", word, "boat"])
     assert counts.tolist() == [1, 1, 1]
     assert tokens.tolist() == [0, 1, 2]
+
+
+def test_texts_of_stop_words_alone_are_numbered_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call for each text took three times as long: pages may have a million such headings."""
+    sizes, number = [], CompiledBuildTerms.number
+
+    def counted(self: CompiledBuildTerms, terms: Sequence[str]) -> UInt32:
+        sizes.append(len(terms))
+        return number(self, terms)
+
+    monkeypatch.setattr(CompiledBuildTerms, "number", counted)
+    texts = ["The", "the red boat", "this is it", "the", ""]
+    assert encoded(Encoder(Analyzer()), texts) == [
+        *(["the"], ["red", "boat"], ["this", "is", "it"], ["the"], [])
+    ]
+    assert sizes == [2, 5]
 
 
 def test_nfc_never_changes_the_characters_that_are_not_normalised() -> None:
