@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import update_wrapper
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -104,18 +105,20 @@ def _pieces(block: Block, size: int) -> Iterator[Block]:
 
 def _pack(paragraphs: Sequence[Block], size: int) -> Iterator[Block]:
     """Join paragraphs as long as together they have at most ``size`` characters."""
-    packed: Block | None = None
-    for paragraph in paragraphs:
-        for piece in _pieces(paragraph, size):
-            if packed is None:
-                packed = piece
-            elif len(packed.text) + 2 + len(piece.text) > size:
-                yield packed
-                packed = piece
-            else:
-                packed = packed._replace(text=f"{packed.text}\n\n{piece.text}")
-    if packed is not None:
-        yield packed
+    packed: list[Block] = []
+    length = 0  # with a blank line behind each
+    for piece in chain.from_iterable(_pieces(paragraph, size) for paragraph in paragraphs):
+        if packed and length + len(piece.text) > size:
+            yield _joined(packed)
+            packed, length = [], 0
+        packed.append(piece)
+        length += len(piece.text) + 2
+    if packed:
+        yield _joined(packed)
+
+
+def _joined(pieces: Sequence[Block]) -> Block:
+    return pieces[0]._replace(text="\n\n".join(piece.text for piece in pieces))
 
 
 def _sections(blocks: Iterator[Block]) -> Iterator[tuple[list[Block], list[Block]]]:

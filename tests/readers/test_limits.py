@@ -5,16 +5,20 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bm25rag.readers import (
+    KINDS,
+    Fields,
     Note,
     Tolerance,
     read_arrow,
     read_csv,
+    read_file,
     read_html,
     read_json,
     read_jsonl,
@@ -175,6 +179,43 @@ def test_a_pdf_file_obeys_the_limit(limit: int, monkeypatch: pytest.MonkeyPatch)
         ValueError, match=r"^a\.pdf: a file, .* more than 10,000 bytes; .* --max-size"
     ):
         list(read_pdf(path))
+
+
+# What is repeated in files of each kind; what stands before "..." is there once.
+HOSTILE = {
+    "md": ("x\n\n", "# x\n", "x\n=\n", "```\n", "[", "[x](y) ", "> ", "|x", "x ", "# ... #"),
+    "ipynb": ('{"cells": [{"source": ... ["x"], "source": ', '{"cells": [ ... {"source": "# x"}, '),
+    "csv": ("text\n ... x\n", 'text\n ... "x\n', 'text\n ... "x"y\n', 'text\n ... """"'),
+    "tsv": ("text\n ... x\n", 'text\n ... "x\n', "text\n ... x\ty\n"),
+    "jsonl": ("{\n", "[", '{"text": "x"}\n', '{"text": " ... \\u0061'),
+}
+
+
+@pytest.mark.parametrize(
+    ("ending", "form"),
+    first(1, [(ending, form) for ending, forms in HOSTILE.items() for form in forms]),
+)
+def test_hostile_files_take_linear_time(ending: str, form: str) -> None:
+    once, _, unit = form.rpartition(" ... ")
+
+    def read(size: int) -> None:
+        path = write(f"a.{ending}", once + unit * (size // len(unit)))
+        tolerance = Tolerance(report=lambda note: None, lenient=True)
+        with suppress(ValueError):  # JSON without an end
+            for _ in read_file(
+                path, KINDS[path.suffix], path.name, True, Fields(), size, tolerance
+            ):
+                pass
+
+    assert takes_linear_time(read, 50_000)
+
+
+def test_passages_that_may_be_long_take_linear_time() -> None:
+    def read(size: int) -> None:
+        path = write("a.md", ("x" * 1_000 + "\n\n") * (size // 1_000))
+        assert len(list(read_passages(path, 2 * size))) == 1
+
+    assert takes_linear_time(read, 1_000_000)
 
 
 @pytest.mark.parametrize("kind", first(1, ["csv", "jsonl", "parquet", "arrow"]))
