@@ -92,7 +92,7 @@ def _plain(value: Any, depth: int) -> Any:
         return str(value)
     if _is_a(value, "pandas._libs.missing", "NAType"):
         return None
-    raise UnstorableError(f"a {kind.__name__}; {_EXPECTED}{_hint(value)}")
+    raise UnstorableError(f"{_EXPECTED}, got {kind.__name__}{_hint(value)}")
 
 
 # Classes whose values are stored as their ``str``.
@@ -156,7 +156,7 @@ def plain_key(key: object) -> str:
     if isinstance(key, str):
         return str.__str__(key)
     raise UnstorableError(
-        f"the key {key!r:.100} is a {type(key).__name__}, not a str; store str() of it"
+        f"the key {key!r:.100} must be a str, got {type(key).__name__}; store str() of it"
     )
 
 
@@ -198,7 +198,7 @@ def _plain_array(value: Any, depth: int) -> Any:
     plain = value.tolist()
     # A time that Python cannot hold would come out as a bare count of nanoseconds or days.
     if kind in "mV" or (kind == "M" and np.any((value < _FIRST_DAY) | (value > _LAST_DAY))):
-        raise UnstorableError(f"a numpy.{value.dtype}; {_EXPECTED}; store str() of it")
+        raise UnstorableError(f"{_EXPECTED}, got numpy.{value.dtype}; store str() of it")
     if type(plain) is type(value) and kind != "O":  # more bits than Python's types
         plain = float(value) if kind == "f" else complex(value)
     return _plain(plain, depth + 1)

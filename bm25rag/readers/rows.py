@@ -26,7 +26,7 @@ def read_rows(
     if isinstance(rows, Mapping):
         shown = ", ".join(map(repr, list(rows)[:3]))
         raise TypeError(
-            f"rows must be an iterable of mappings, got a {type(rows).__name__} of {shown}: "
+            f"rows must be an iterable of mappings, got {type(rows).__name__} of {shown}: "
             "give one of its values"
         )
     records = Records(Path(name), fields or Fields(), None)

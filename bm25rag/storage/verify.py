@@ -121,7 +121,7 @@ def _verify_metadata(metadata: Column, reject: _Reject) -> Fields:
 def _check_metadata(text: str) -> None:
     plain = json.loads(text)
     if type(plain) is not dict:
-        raise ValueError(f"they are a {type(plain).__name__}, not a dict")
+        raise ValueError(f"expected a dict, got {type(plain).__name__}")
     if '"$' in text or text.count("{") + text.count("[") > DEEPEST:
         _check_keys(plain, 0)
         decode_metadata(utf8(text))

@@ -89,7 +89,7 @@ def test_rows_have_the_fields_of_the_index() -> None:
         ({"id": 1, "title": "red"}, r"documents\[1\] must have an 'id' and a 'text'"),
         ({"id": 1.0, "text": "red"}, r"documents\[1\]\.id must be a str or an int, got float"),
         ({"id": 1, "text": float("nan")}, r"documents\[1\]\.text must be a str"),
-        ({"id": 1, "text": "red", 5: 1}, r"documents\[1\].*the key 5 is a int, not a str"),
+        ({"id": 1, "text": "red", 5: 1}, r"documents\[1\].*the key 5 must be a str, got int"),
     ],
 )
 def test_a_row_that_is_no_document_is_refused_and_none_is_added(row: Any, message: str) -> None:

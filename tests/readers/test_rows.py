@@ -86,5 +86,5 @@ def test_a_wrong_row_is_named_by_its_number(rows: Any, complaint: str) -> None:
 
 def test_splits_are_not_rows() -> None:
     splits = {"train": ROWS, "test": ROWS}
-    with pytest.raises(TypeError, match="got a dict of 'train', 'test': give one of its values"):
+    with pytest.raises(TypeError, match="got dict of 'train', 'test': give one of its values"):
         list(read_rows(splits))  # type: ignore[arg-type]

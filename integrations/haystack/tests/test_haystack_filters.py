@@ -286,8 +286,8 @@ def test_a_filter_sees_a_write_that_came_after_its_first_use(filled: BM25Documen
         (comparison("meta.a", ">", [1]), "filters.value of '>' must not be a list"),
         (comparison("meta.a", "<", "soon"), "must be an ISO date if it is a string, got 'soon'"),
         (comparison("meta.a", ">", "10:30"), "must be an ISO date if it is a string, got '10:30'"),
-        (comparison("meta.a", "==", {1}), r"filters.value: a set; .* sorted"),
-        (comparison("meta.a", "in", ["a", b"b"]), r"filters.value.1: a bytes; expected str, int"),
+        (comparison("meta.a", "==", {1}), r"filters.value: .*got set; .* sorted"),
+        (comparison("meta.a", "in", ["a", b"b"]), r"filters.value.1: expected str, .*got bytes;"),
         (
             comparison("meta.a", ">", {}),
             "^filters.value of '>': expected a number, string, date or datetime, got dict",

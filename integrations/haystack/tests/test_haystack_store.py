@@ -264,7 +264,7 @@ def test_nested_values_are_counted_once(store: BM25DocumentStore) -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ({1, 2}, "document '1' at 'a.b': a set"),
+        ({1, 2}, "document '1' at 'a.b': expected str, int"),
         ({1: 2}, "document '1' at 'a.b'"),
         (b"bytes", "document '1' at 'a.b'"),
         (object(), "document '1' at 'a.b'"),

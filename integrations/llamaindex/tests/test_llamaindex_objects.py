@@ -218,7 +218,7 @@ def test_a_class_that_is_not_imported_becomes_a_text_node_with_a_warning(tmp_pat
     BM25Retriever([given]).persist(tmp_path)
     forget_class(tmp_path, "their.module.Chapter")
     retriever = BM25Retriever.from_persist_dir(tmp_path)
-    with pytest.warns(UserWarning, match=r"node 'p' was stored as a their\.module\.Chapter"):
+    with pytest.warns(UserWarning, match=r"node 'p' was stored as their\.module\.Chapter"):
         (scored,) = retriever.retrieve("animal")
     assert scored.node == TextNode(id_="p", text="one animal", metadata={"year": 2024})
 

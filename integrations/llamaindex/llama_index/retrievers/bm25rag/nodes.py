@@ -330,7 +330,7 @@ def _find_class(name: str, id: str) -> type[BaseNode]:
             return kind
         waiting += kind.__subclasses__()
     warnings.warn(
-        f"node {id!r} was stored as a {name}, which is not imported, so it is returned as a "
+        f"node {id!r} was stored as {name}, which is not imported, so it is returned as a "
         "TextNode; import the class before retrieving",
         UserWarning,
         stacklevel=2,
