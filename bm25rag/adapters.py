@@ -11,8 +11,9 @@ list, and that our own adapters import nothing else.
 ``check_strings``
     The core's checks of arguments, for values that an adapter stores and passes on later: it can
     report an error at once, in the core's words.
-``is_url``
-    Tells the URL of a remote folder, which must stay a string, from a path.
+``is_url``, ``local_path``
+    Tells the URL of a remote folder, which must stay a string, from a path; checks a path, and
+    makes it the real one.
 ``encode_metadata``, ``decode_metadata``
     Metadata as the core stores them, for what an adapter keeps in a payload or compares.
 ``STOPWORD_LISTS``, ``load_stopwords``
@@ -55,7 +56,7 @@ from bm25rag.common.checks import (
 )
 from bm25rag.common.codec import decode_metadata, encode_metadata
 from bm25rag.common.models import maker_of
-from bm25rag.common.urls import is_url
+from bm25rag.common.urls import is_url, local_path
 from bm25rag.decay import DecayLike, decay_dict
 from bm25rag.documents import columns, spans_of
 from bm25rag.index import Mode, OnDuplicate
@@ -100,6 +101,7 @@ __all__ = [
     "is_blank",
     "is_url",
     "load_stopwords",
+    "local_path",
     "maker_of",
     "naming",
     "planned",

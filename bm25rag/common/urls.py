@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TypeGuard
 
 from bm25rag.common.patterns import late_pattern
@@ -24,11 +25,12 @@ def is_url(path: object) -> TypeGuard[str]:
     return _URL.match(path) is not None
 
 
-def local_path(path: str | os.PathLike[str]) -> str:
+def local_path(path: str | os.PathLike[str], home: bool = False) -> str:
     """Return the real path of a folder of this machine, which may be a ``file://`` URL.
 
-    It raises ``TypeError`` if it is no path, and ``ValueError`` if no folder can be called so, if
-    it is another URL, or was one before pathlib removed a slash.
+    ``home`` says whether a ``~`` in front is one's home. It raises ``TypeError`` if it is no path,
+    and ``ValueError`` if no folder can be called so, if it is another URL, or was one before
+    pathlib removed a slash.
     """
     try:
         name: object = os.fspath(path)
@@ -41,6 +43,8 @@ def local_path(path: str | os.PathLike[str]) -> str:
             "the path of an index must not be empty, nor hold a null character or a lone "
             f"surrogate, got {path!r:.100}"
         )
+    if home and name.startswith("~"):
+        name = str(Path(name).expanduser())
     if is_url(name):
         raise ValueError(f"this needs a folder of this machine, got the URL {shown_url(name)!r}")
     if name.startswith(_LOCAL):

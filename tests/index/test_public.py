@@ -137,6 +137,7 @@ def test_adapters_may_import_these_names() -> None:
         "is_blank",
         "is_url",
         "load_stopwords",
+        "local_path",
         "maker_of",
         "naming",
         "planned",

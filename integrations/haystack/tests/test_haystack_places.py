@@ -90,6 +90,15 @@ def test_a_path_that_begins_with_a_tilde_is_in_ones_home(
     assert BM25DocumentStore.from_dict(data).filter_documents() == [OLD]
 
 
+def test_a_local_url_is_the_folder_that_it_names(tmp_path: Path) -> None:
+    url = (tmp_path / "one here").as_uri()
+    store = BM25DocumentStore(url)
+    store.write_documents([OLD])
+    assert store.path == (tmp_path / "one here").resolve()
+    assert BM25DocumentStore(tmp_path / "one here").filter_documents() == [OLD]
+    assert BM25DocumentStore.from_dict(store.to_dict()).filter_documents() == [OLD]
+
+
 def test_stores_of_the_same_folder_see_each_others_writes(tmp_path: Path) -> None:
     one, other = BM25DocumentStore(tmp_path), BM25DocumentStore(tmp_path / "." / "")
     one.write_documents([OLD])
@@ -112,7 +121,7 @@ def test_places_and_parameters_that_make_no_sense_are_refused(tmp_path: Path) ->
         BM25DocumentStore(tmp_path, index="name")
     with pytest.raises(TypeError, match="index must be a str or None, got int"):
         BM25DocumentStore(index=3)
-    with pytest.raises(ValueError, match="path must name a folder, got ''; leave it out for"):
+    with pytest.raises(ValueError, match=r"path of an index must not be empty, .*got ''"):
         BM25DocumentStore("")
     with pytest.raises(TypeError, match="lock_timeout must be a number >= 0, got '5'"):
         BM25DocumentStore(tmp_path, lock_timeout="5")
@@ -120,7 +129,7 @@ def test_places_and_parameters_that_make_no_sense_are_refused(tmp_path: Path) ->
         BM25DocumentStore(tmp_path, lock_timeout=-1)
     with pytest.raises(TypeError, match="return_embedding must be True or False, got 'no'"):
         BM25DocumentStore(return_embedding="no")
-    with pytest.raises(TypeError, match="path must be a str, a Path or None, got 5"):
+    with pytest.raises(TypeError, match="path of an index must be a str or a Path, got 5"):
         BM25DocumentStore(5)
     for analyzer in ("german", {"language": "german"}):
         with pytest.raises(

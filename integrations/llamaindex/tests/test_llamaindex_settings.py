@@ -298,13 +298,18 @@ def test_an_empty_path_is_not_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError, match="path must name a folder, got ''; leave it out for"):
+    with pytest.raises(ValueError, match=r"path of an index must not be empty, .*got ''"):
         BM25VectorStore(path="")
     assert not list(tmp_path.iterdir())
 
 
+def test_a_local_url_is_the_folder_that_it_names(nodes: list[TextNode], tmp_path: Path) -> None:
+    BM25VectorStore(path=(tmp_path / "one here").as_uri()).add(nodes)
+    assert len(BM25VectorStore(path=tmp_path / "one here").get_nodes()) == len(nodes)
+
+
 def test_what_is_no_path_is_named(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="path must be a str or a path, got int"):
+    with pytest.raises(TypeError, match="path of an index must be a str or a Path, got 3"):
         BM25VectorStore(path=3)  # type: ignore[arg-type]
     with pytest.raises(ReadOnlyError, match="mode='a' needs a folder of this machine"):
         BM25VectorStore(path="memory://somewhere")

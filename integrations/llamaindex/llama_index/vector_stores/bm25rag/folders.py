@@ -23,7 +23,7 @@ from llama_index.retrievers.bm25rag.persistence import Settings, saved_settings
 from llama_index.vector_stores.bm25rag.dense import Vectors
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.adapters import check_count, check_real, is_url
+from bm25rag.adapters import check_count, check_real, is_url, local_path
 from bm25rag.fusion import check_fusion
 
 FUSION = ("alpha", "method", "rank_constant", "fetch_k")
@@ -118,11 +118,7 @@ class Folder:
         analyzer: Analyzer | None,
         parameters: dict[str, Any],
     ) -> None:
-        if not isinstance(path, str | PathLike):
-            raise TypeError(f"path must be a str or a path, got {type(path).__name__}")
-        if path == "":
-            raise ValueError("path must name a folder, got ''; leave it out for memory")
-        self.path = str(path) if is_url(path) else str(Path(path).expanduser().resolve())
+        self.path = path if is_url(path) else local_path(path, home=True)
         tokenizer = None if analyzer is None else analyzer.any_tokenizer
         self._options: dict[str, Any] = {"tokenizer": tokenizer, "timeout": timeout}
         options = {"analyzer": analyzer, "timeout": timeout, **parameters}

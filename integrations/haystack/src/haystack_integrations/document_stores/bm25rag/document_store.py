@@ -62,6 +62,7 @@ from bm25rag.adapters import (
     end_threads,
     is_blank,
     is_url,
+    local_path,
     sample_metadata,
     with_fields,
 )
@@ -177,11 +178,8 @@ class BM25DocumentStore:
             raise TypeError(f"index must be a str or None, got {type(index).__name__}")
         if is_url(index):
             raise ValueError("index names documents in memory; a URL is a path")
-        named = _resolve(path)
-        self._path_as_given = path if isinstance(path, Secret) else named
-        self.path: Path | str | None = named
-        if named is not None and not is_url(named):
-            self.path = Path(named).expanduser()
+        self._path_as_given = path if isinstance(path, Secret | None) else str(path)
+        self.path = _resolve(path)
         self._unnamed = path is None and index is None
         self.index = str(uuid.uuid4()) if self._unnamed else index
         self.return_embedding = check_flag("return_embedding", return_embedding)
@@ -636,19 +634,13 @@ def _required(index: BM25Index, filters: dict[str, Any]) -> Filter:
     return core_filter
 
 
-def _resolve(path: object) -> str | None:
-    """Return the path or URL of a folder as a string; ``None`` means memory."""
-    if path is None:
-        return None
+def _resolve(path: str | os.PathLike[str] | Secret | None) -> Path | str | None:
+    """Return the path of a folder, or its URL as a string; ``None`` means memory."""
     if isinstance(path, Secret):
         named, path = path, path.resolve_value()
         if not path:
             raise ValueError(f"path must name a folder, but {named!r} is not set, or empty")
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path must be a str, a Path or None, got {path!r:.100}; or a Secret")
-    if path == "":
-        raise ValueError("path must name a folder, got ''; leave it out for memory")
-    return str(path) if is_url(path) else str(Path(path))
+    return path if path is None or is_url(path) else Path(local_path(path, home=True))
 
 
 def _check_analyzer(analyzer: object) -> Analyzer | None:
