@@ -17,6 +17,7 @@ from bm25rag.analysis.build_terms import BuildTerms, CompiledBuildTerms, new_bui
 from bm25rag.analysis.settings import Tokenizer, check_tokens
 from bm25rag.columns.column import Column, StringBatch, byte_positions, join, join_none
 from bm25rag.common.arrays import Int64, UInt32, as_index
+from bm25rag.common.chunks import Growing
 from bm25rag.common.gil import others_read, releasing_gil
 from bm25rag.common.strings import SEPARATOR, TermList, join_terms, utf8
 from bm25rag.kernels.scanner_interface import BEYOND, SEVERAL, STOPPED, Scanned, Texts
@@ -241,9 +242,9 @@ class _Scanner:
         self._keeps = analyzer.keeps_words
         # The term of each word; see ``Scanner.expand``. The numbers of those of several terms
         # begin at their ``_starts`` in ``_numbers``.
-        self._plain = _Growing(np.uint32)
-        self._numbers, self._starts = _Growing(np.uint32), _Growing(np.int64)
-        self._starts.extend(np.zeros(1, np.int64))
+        self._plain = Growing(np.uint32)
+        self._numbers, self._starts = Growing(np.uint32), Growing(np.int64)
+        self._starts.append(np.zeros(1, np.int64))
         self._knows_stopwords = not analyzer.splitter.splits_all
         if self._knows_stopwords:
             self._add_stopwords(analyzer.stopwords)
@@ -254,7 +255,7 @@ class _Scanner:
         data = np.frombuffer("".join(plain).encode(), np.uint8)
         texts = Texts(np.append(data, np.zeros(BEYOND, np.uint8)), np.flatnonzero(data == _END))
         self._words, _ = self._scanner.add_strings(texts, self._words)
-        self._plain.extend(np.full(len(plain), STOPPED, np.uint32))
+        self._plain.append(np.full(len(plain), STOPPED, np.uint32))
         self._analyzed = int(self._words.used[1])
 
     def read(self, texts: Sequence[Any], stored: bool) -> Read:
@@ -272,15 +273,15 @@ class _Scanner:
             return self._scanner.expand(scanned.tokens, scanned.counts, plain, starts, terms)
         self._words, words = self._scanner.add_words(scanned, self._words)
         self._analyze_new()
-        plain = self._plain.array[words]
+        plain = self._plain.chunks()[words]
         several = np.flatnonzero((plain >= SEVERAL) & (plain != STOPPED))
         # Only the terms of these words, one after another.
         numbers = plain[several].astype(np.int64) - SEVERAL
-        begins = self._starts.array[numbers]
-        sizes = self._starts.array[numbers + 1] - begins
+        begins = self._starts.chunks()[numbers]
+        sizes = self._starts.chunks()[numbers + 1] - begins
         plain[several] = np.arange(len(several), dtype=np.uint32) + np.uint32(SEVERAL)
         starts = np.concatenate(([0], np.cumsum(sizes)))
-        terms = self._numbers.array[byte_positions(begins, sizes)]
+        terms = self._numbers.chunks()[byte_positions(begins, sizes)]
         return self._scanner.expand(scanned.tokens, scanned.counts, plain, starts, terms)
 
     def _analyze_new(self) -> None:
@@ -297,25 +298,8 @@ class _Scanner:
         several = sizes[~is_plain]
         plain = np.empty(len(new), np.uint32)
         plain[is_plain] = numbers[of_plain]
-        first = SEVERAL + len(self._starts.array) - 1
+        first = SEVERAL + len(self._starts) - 1
         plain[~is_plain] = np.arange(first, first + len(several))
-        self._plain.extend(plain)
-        self._starts.extend(np.cumsum(several) + len(self._numbers.array))
-        self._numbers.extend(numbers[~of_plain])
-
-
-class _Growing:
-    """An array that grows."""
-
-    def __init__(self, kind: type[np.generic]) -> None:
-        self._room = np.empty(1 << 10, kind)
-        self.array = self._room[:0]
-
-    def extend(self, values: np.ndarray[Any, Any]) -> None:
-        """Add some values."""
-        known = len(self.array)
-        if known + len(values) > len(self._room):
-            self._room = np.empty(2 * (known + len(values)), self._room.dtype)
-            self._room[:known] = self.array
-        self._room[known : known + len(values)] = values
-        self.array = self._room[: known + len(values)]
+        self._plain.append(plain)
+        self._starts.append(np.cumsum(several) + len(self._numbers))
+        self._numbers.append(numbers[~of_plain])
