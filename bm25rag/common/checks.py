@@ -53,6 +53,11 @@ def check_real(name: str, value: object, low: float, high: float) -> float:
     return real
 
 
+def check_weight(name: str, of: object, weight: object) -> float:
+    """Return the weight of something, a term or a question, as ``check_real`` does."""
+    return check_real(f"{name}[{of!r:.100}]", weight, -LARGEST_WEIGHT, LARGEST_WEIGHT)
+
+
 def _shown(value: object) -> str:
     try:
         return repr(value)

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from bm25rag.common.checks import LARGEST_WEIGHT, check_real, check_sequence
+from bm25rag.common.checks import LARGEST_WEIGHT, check_sequence, check_weight
 
 
 @runtime_checkable
@@ -71,7 +71,7 @@ def read_vector(vector: object, name: str) -> dict[str, float]:
     if set(map(type, terms)) - {str}:
         terms = _digits(terms) or [_check_term(term, name) for term in terms]
     if set(map(type, weights)) != {float} or not all(map(_is_usual, weights)):
-        weights = [_check_weight(*pair, name) for pair in zip(weights, terms, strict=True)]
+        weights = [check_weight(name, *pair) for pair in zip(terms, weights, strict=True)]
     read = dict(zip(terms, weights, strict=True))
     if len(read) < len(terms):
         ((twice, _),) = Counter(terms).most_common(1)
@@ -146,7 +146,3 @@ def _check_term(term: object, name: str) -> str:
 
 def _is_usual(weight: float) -> bool:
     return -LARGEST_WEIGHT <= weight <= LARGEST_WEIGHT
-
-
-def _check_weight(weight: object, term: str, name: str) -> float:
-    return check_real(f"{name}[{term!r:.100}]", weight, -LARGEST_WEIGHT, LARGEST_WEIGHT)

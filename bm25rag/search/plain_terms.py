@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from bm25rag.analysis import Analyzer
-from bm25rag.common.checks import LARGEST_WEIGHT, are_strings, check_real
+from bm25rag.common.checks import are_strings, check_weight
 from bm25rag.kernels.term_lists import TermLists
 
 if TYPE_CHECKING:
@@ -63,15 +63,11 @@ def terms_of_texts(analyzer: Analyzer, texts: Sequence[str]) -> Sequence[Terms]:
 
 def check_weights(query: Mapping[str, float], name: str) -> dict[str, float]:
     """Return terms with their weights; raise as ``terms_of``."""
-    return {_check_term(term, name): _check_weight(w, term, name) for term, w in query.items()}
+    # Adding 0.0 turns -0.0 into 0.0.
+    return {_check_term(term, name): check_weight(name, term, w) + 0.0 for term, w in query.items()}
 
 
 def _check_term(term: object, name: str) -> str:
     if not isinstance(term, str):
         raise TypeError(f"{name} must map terms, which are str, to weights, got the key {term!r}")
     return term
-
-
-def _check_weight(weight: object, term: str, name: str) -> float:
-    # Adding 0.0 turns -0.0 into 0.0.
-    return check_real(f"{name}[{term!r:.100}]", weight, -LARGEST_WEIGHT, LARGEST_WEIGHT) + 0.0

@@ -8,7 +8,7 @@ from functools import lru_cache
 from threading import TIMEOUT_MAX
 from typing import Any, NamedTuple, TypeAlias
 
-from bm25rag.common.checks import LARGEST_WEIGHT, are_strings, check_real, check_sequence
+from bm25rag.common.checks import are_strings, check_real, check_sequence, check_weight
 from bm25rag.common.record import Record
 
 Part: TypeAlias = "str | Sequence[str] | InField"
@@ -243,8 +243,7 @@ def _check_also(given: object) -> dict[str | tuple[str, ...], float]:
         question, weight = (key, value) if weighted else (value, 1.0)
         name = "a text of also" if weighted else f"also[{key}]"
         checked = _check_part(name, question)
-        added = check_real(f"also[{checked!r:.100}]", weight, -LARGEST_WEIGHT, LARGEST_WEIGHT)
-        also[checked] = also.get(checked, 0.0) + added
+        also[checked] = also.get(checked, 0.0) + check_weight("also", checked, weight)
     return also
 
 
