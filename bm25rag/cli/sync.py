@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from time import perf_counter
@@ -86,16 +87,18 @@ class _Changes:
         gone = [id for id in self._index.ids() if id not in self._seen]
         if not self._documents.findings.incomplete:
             return gone
-        return [old.id for old in self._index.get(gone) if not self._may_be_there(old)]
+        skipped = self._documents.findings.doubtful
+        return [old.id for old in self._index.get(gone) if not _may_be_there(old, skipped)]
 
-    def _may_be_there(self, old: Document) -> bool:
-        """Tell whether a document comes from a skipped file, or from below a skipped folder."""
-        skipped, source = self._documents.findings.doubtful, old.metadata.get("source")
-        if isinstance(source, str) and f"{old.id}#".startswith(f"{source}#"):
-            parents = PurePosixPath(source).parents
-            return source in skipped or any(str(parent) in skipped for parent in parents)
-        # A record may have its own source field; its id still begins with the file.
-        return old.id.startswith(tuple(f"{name}{end}" for name in skipped for end in "#/"))
+
+def _may_be_there(old: Document, skipped: Collection[str]) -> bool:
+    """Tell whether a document comes from a skipped file, or from below a skipped folder."""
+    source = old.metadata.get("source")
+    if isinstance(source, str) and f"{old.id}#".startswith(f"{source}#"):
+        parents = PurePosixPath(source).parents
+        return source in skipped or any(str(parent) in skipped for parent in parents)
+    # A record may have its own source field; its id still begins with the file.
+    return any(old.id[: end.start()] in skipped for end in re.finditer("[#/]", old.id))
 
 
 def _same(old: Document, new: Document) -> bool:

@@ -7,11 +7,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from bm25rag import BM25Index, Document
+from bm25rag.cli.findings import Findings
+from bm25rag.cli.sync import _Changes
 from support.commands import fails, ok, run, write, write_jsonl
+from support.timing import takes_linear_time
 
 LONG = "# Guide\n\n## One\nfirst\n\n## Two\nsecond\n\n## Three\nthird\n"
 COUNTS = "{} added, {} replaced, {} unchanged, {} deleted, {} skipped\n"
@@ -294,6 +298,18 @@ def test_a_file_with_an_id_twice_is_skipped_and_its_documents_stay(docs: Path) -
     assert f"Skipped {complaint}" in run("sync", "docs", "saved", "--dry-run").stderr
     assert synced(code=4) == counts(1, 0, 4, 0, files="1 file")
     assert ids() == sorted([*before, "new.txt#1"])
+
+
+def test_what_has_gone_beside_skipped_files_is_found_in_linear_time() -> None:
+    def find(size: int) -> None:
+        ids = [f"{number}.csv#1" for number in range(size)]
+        index = BM25Index.from_texts([["red"]] * (size + 1), ids=[*ids, "folder/a.csv#1"])
+        findings = Findings()
+        findings.skipped = dict.fromkeys(["folder", *(f"of/{n}.csv" for n in range(size))], "")
+        changes = _Changes(index, SimpleNamespace(findings=findings))  # type: ignore[arg-type]
+        assert changes._gone() == ids
+
+    assert takes_linear_time(find, 1_000)
 
 
 def test_an_id_that_two_files_have_changes_nothing(docs: Path) -> None:
