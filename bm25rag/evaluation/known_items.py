@@ -123,12 +123,15 @@ def known_items(
     random.Random(seed).shuffle(pool)
     make = maker if maker is not None else _offline
     by_query: dict[str, str] = {}  # the document of each; "" if several give it
+    lacking = count
     for document in pool:
-        if maker is not None and sum(map(bool, by_query.values())) >= count:
+        if maker is not None and lacking <= 0:
             break  # ask a model no more than needed
         query = " ".join((make(document) or "").split())
         if len(query.split()) >= _FEWEST_WORDS or not query.isascii():
-            by_query[query] = "" if query in by_query else document.id
+            before = by_query.get(query)
+            by_query[query] = document.id if before is None else ""
+            lacking += bool(before) - bool(by_query[query])
     by_query.pop("", None)
     kept = [(id, query) for query, id in by_query.items() if id][:count]
     if not kept:

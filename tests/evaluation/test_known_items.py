@@ -22,6 +22,7 @@ from bm25rag.evaluation.known_items import (
 from bm25rag.readers import read_passages
 from support.commands import fails, ok
 from support.environment import ROOT
+from support.timing import takes_linear_time
 
 
 def test_headings_titles_and_first_sentences_become_queries() -> None:
@@ -57,6 +58,28 @@ def test_a_query_that_names_several_documents_is_left_out() -> None:
     assert known_items(documents).queries == {"c": "Another start."}
     with pytest.raises(ValueError, match="no document gives a query"):
         known_items([Document("a", "word"), Document("b", None)])
+
+
+def test_a_maker_is_asked_no_more_than_needed() -> None:
+    texts = ["one start", "the same", "one start", "the same", "a third", "a fourth", "a fifth"]
+    asked: list[str] = []
+
+    def make(document: Document) -> str | None:
+        asked.append(document.text or "")
+        return document.text
+
+    documents = [Document(str(number), text) for number, text in enumerate(texts)]
+    made = known_items(documents, 2, make)
+    assert len(made.queries) == 2
+    single = [text for text in asked if asked.count(text) == 1]
+    assert sorted(made.queries.values()) == sorted(single)
+    assert asked[-1] in single
+
+    def many(size: int) -> None:
+        documents = [Document(str(number), f"the number {number}") for number in range(size)]
+        known_items(documents, size, lambda document: document.text)
+
+    assert takes_linear_time(many, 2_000)
 
 
 def test_a_folder_of_markdown_is_evaluated_and_tuned_on_day_one() -> None:
