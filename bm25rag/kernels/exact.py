@@ -46,7 +46,7 @@ _RARELY = cython.declare(cython.Py_ssize_t, 24)
 # Postings for each document from which on all sums of a window are looked at.
 _FULL = cython.declare(cython.Py_ssize_t, 1)
 # Documents for each posting from which on every posting's sum is cleared, instead of a window's.
-_CLEARED = cython.declare(cython.Py_ssize_t, 16)
+_CLEARED = cython.declare(cython.Py_ssize_t, 3)
 # Postings that are walked in the time of one look-up.
 _LOOK_UP = cython.declare(cython.double, 40.0)
 # How much of its estimate of waiting documents a window keeps of those before.
