@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 # It is installed beside the interpreter that runs this.
 UV = Path(sys.executable).with_name("uv")
 # The modules that are compiled, with what they share, and what follows their names.
-SUFFIX = ".pyd" if os.name == "nt" else ".abi3.so"
+SUFFIX = str(sysconfig.get_config_var("EXT_SUFFIX"))
 KERNELS = [
     path.stem
     for path in (ROOT / "bm25rag" / "kernels").glob("*.py")

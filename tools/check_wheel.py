@@ -79,13 +79,13 @@ def _members(wheel: Path) -> list[tuple[str, int]]:
         return sorted((member.filename, member.CRC) for member in archive.infolist())
 
 
-def check_contents(wheel: Path, *, pure: bool = False) -> None:
-    """Check that a wheel has everything and nothing else; if pure, no compiled module."""
+def check_contents(wheel: Path, suffix: str | None = SUFFIX) -> None:
+    """Check that a wheel has everything and nothing else; without a suffix, no compiled module."""
     names = {name for name, _ in _members(wheel)}
     kinds = {".css", ".html", ".js", ".py", ".svg", ".txt"}
     sources = {path for path in (ROOT / "bm25rag").rglob("*") if path.suffix in kinds}
     expected = {path.relative_to(ROOT).as_posix() for path in sources} | {"bm25rag/py.typed"}
-    expected |= set() if pure else {f"bm25rag/kernels/{name}{SUFFIX}" for name in KERNELS}
+    expected |= {f"bm25rag/kernels/{name}{suffix}" for name in KERNELS if suffix}
     inside = {name for name in names if ".dist-info/" not in name}
     if inside != expected:
         sys.exit(f"the wheel has or lacks {sorted(inside ^ expected)}")
@@ -135,7 +135,7 @@ def _check_command_line(python: Path, wheel: Path, folder: Path) -> None:
 def _check_pure(pure: Path, wheel: Path, folder: Path) -> None:
     if not pure.name.endswith("-py3-none-any.whl"):
         sys.exit(f"{pure.name} is not for every platform")
-    check_contents(pure, pure=True)
+    check_contents(pure, suffix=None)
     _check_metadata(pure)
     found = folder / "found"
     found.mkdir()

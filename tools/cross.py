@@ -14,12 +14,14 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from building import KERNELS, ROOT, SUFFIX, build
+from building import KERNELS, ROOT, build
 from check_wheel import check_contents
 from publishing import prepare
 
 # What an ELF file calls the processor (`e_machine`), and the loader of musl or glibc.
 _MACHINES = {"aarch64": 183, "powerpc64le": 21, "riscv64": 243, "s390x": 22, "x86_64": 62}
+# What ends the names of modules that are compiled with the limited API.
+_SUFFIX = ".abi3.so"
 _LIBRARIES = {"gnu": {b"libc.so.6", b"libm.so.6"}, "musl": {b"libc.so"}}
 
 
@@ -31,7 +33,7 @@ def main() -> None:
         settings = {"BM25RAG_TARGET": target, "CC": None}
         wheel = build(source, Path(name) / "made", "--wheel", settings=settings)
         _check(wheel, target)
-        if left := [*(source / "bm25rag" / "kernels").glob(f"*{SUFFIX}")]:
+        if left := [*(source / "bm25rag" / "kernels").glob(f"*{_SUFFIX}")]:
             sys.exit(f"the build leaves what this machine cannot run: {left}")
         if len(sys.argv) > 2:  # others may be there
             Path(sys.argv[2]).mkdir(parents=True, exist_ok=True)
@@ -46,13 +48,13 @@ def _check(wheel: Path, target: str) -> None:
     wanted = f"manylinux_{version.replace('.', '_')}" if version else "musllinux_1_2"
     if tag != f"{wanted}_{machine}":
         sys.exit(f"{wheel.name} is not named {wanted}_{machine}")
-    check_contents(wheel)
+    check_contents(wheel, _SUFFIX)
     with zipfile.ZipFile(wheel) as archive:
         (about,) = (name for name in archive.namelist() if name.endswith(".dist-info/WHEEL"))
         if f"-{tag}\n" not in archive.read(about).decode():
             sys.exit(f"{about} does not have the tag {tag}")
         for name in KERNELS:
-            path = f"bm25rag/kernels/{name}{SUFFIX}"
+            path = f"bm25rag/kernels/{name}{_SUFFIX}"
             if wrong := _find_wrong(archive.read(path), name, machine, libc, version):
                 sys.exit(f"{path} {wrong}")
 
