@@ -59,9 +59,9 @@ def planned(plan: Callable[_P, Plan[_T]]) -> Callable[_P, _T]:
 
     update_wrapper(method, plan)
     method.plan = plan  # type: ignore[attr-defined]
-    # What ``help`` and editors show follows to the plan.
+    # What ``help`` and editors show, which may follow to the plan.
     result = plan.__annotations__["return"].removeprefix("Plan[").removesuffix("]")
-    plan.__annotations__["return"] = result
+    method.__annotations__ = plan.__annotations__ = {**plan.__annotations__, "return": result}
     return method
 
 

@@ -25,16 +25,20 @@ QUERIES = [f"red word{n % 997}" for n in range(400)]
 def limit_threads(patch: pytest.MonkeyPatch, most: int) -> None:
     left = most
 
-    def start(work: Callable[..., object], arguments: tuple[object, ...]) -> int:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise RuntimeError("can't start new thread")
-        return _thread.start_new_thread(work, arguments)
+    def limit(start: Callable[..., object]) -> Callable[..., object]:
+        def start_or_raise(*arguments: object, **options: object) -> object:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise RuntimeError("can't start new thread")
+            return start(*arguments, **options)
 
-    patch.setattr("bm25rag.common.threads.start_new_thread", start)
-    patch.setattr("threading._start_new_thread", start, raising=False)
-    patch.setattr("threading._start_joinable_thread", start, raising=False)
+        return start_or_raise
+
+    patch.setattr("bm25rag.common.threads.start_new_thread", limit(_thread.start_new_thread))
+    for name in ("_start_new_thread", "_start_joinable_thread"):  # before Python 3.13, and since
+        if hasattr(threading, name):
+            patch.setattr(threading, name, limit(getattr(threading, name)))
 
 
 @pytest.mark.parametrize("most", [0, 1, 2])
