@@ -6,6 +6,7 @@ import unicodedata
 from typing import Literal
 
 from bm25rag.common.patterns import late_pattern
+from bm25rag.kernels.boundary import SHORTEST_ASKED
 
 Apostrophe = Literal["ends", "joins", "cuts"]
 
@@ -23,7 +24,9 @@ _OTHER_DIGIT = late_pattern("[^\\D0-9]|[\u00b2\u00b3\u00b9\u2070\u2074-\u2079\u2
 _POINTED = late_pattern(r"(?P<name>[^\W\d_]*)(?P<number>\d+(?:\.\d+)+)")
 _POINTED_THOUSANDS = late_pattern(r"\d{1,3}(?:\.\d{3}){2,}")
 # Letters and digits, and an ordinal, which is one word.
-_MIXED = late_pattern("([A-Za-z]{4,})([0-9]+)|([0-9]+)(?!(?:st|nd|rd|th)$)([A-Za-z]{2,})")
+_MIXED = late_pattern(
+    f"([A-Za-z]{{{SHORTEST_ASKED},}})([0-9]+)|([0-9]+)(?!(?:st|nd|rd|th)$)([A-Za-z]{{2,}})"
+)
 _GROUPED = late_pattern(r"\d{1,3}(?:,\d{3})+(?:\.\w+)?")
 _CAMEL = late_pattern(
     r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=\d)|(?<=\d)(?=[a-z])"

@@ -12,6 +12,7 @@ from bm25rag.kernels.boundary import (
     LONGEST_PAIR,
     LONGEST_WORD,
     PAIRS,
+    SHORTEST_ASKED,
     SINGLES,
 )
 from bm25rag.kernels.checks import require
@@ -104,6 +105,7 @@ def _seams():
 
 _SEAMS = cython.declare(cython.const[cython.uchar][::1], view(_seams()))
 _LONGEST_PAIR = cython.declare(cython.Py_ssize_t, LONGEST_PAIR)
+_SHORTEST_ASKED = cython.declare(cython.Py_ssize_t, SHORTEST_ASKED)
 
 # The places of an ``Otherwise``, whose names take longer.
 _FIND = cython.declare(cython.Py_ssize_t, 0)
@@ -831,7 +833,7 @@ def _asked_parts(analysis: _Analysis, word):
         return ()
     digits = word[len(letters) :]
     if digits:
-        if len(letters) < 4 or not letters.isalpha():
+        if len(letters) < _SHORTEST_ASKED or not letters.isalpha():
             return ()
         return _both(_of_token(analysis, letters), _of_token(analysis, digits, False))
     letters = word.lstrip("0123456789")

@@ -61,6 +61,9 @@ LONGEST_WORD = 100
 # The most characters of two parts, as in "e-mail", that are also one word; and of a word and a
 # number, as in "type 2", that are also asked as one.
 LONGEST_JOINED, LONGEST_PAIR = 8, 10
+# The least letters before digits, as in "covid19", that are also asked for themselves: of fewer, as
+# in "cd44", they are mostly another word.
+SHORTEST_ASKED = 4
 # What need not be left to Python; see ``WordRules``.
 PAIRS, SINGLES, CLUSTERS, AS_WRITTEN = 1, 2, 4, 8
 
