@@ -187,6 +187,7 @@ def _explained(address: str, part: Path) -> Iterator[None]:
     try:
         yield
     except urllib.error.HTTPError as error:
+        error.close()
         why = f"the server answered {error.code} {error.reason}"
         if error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             part.unlink(missing_ok=True)

@@ -86,7 +86,8 @@ def ask_model(url: str, model: str, key: str | None = None, timeout: float = 60.
             with urllib.request.urlopen(request, timeout=timeout) as answer:
                 parsed = json.load(answer)
         except urllib.error.HTTPError as error:
-            said = error.read(200).decode("utf-8", "replace")
+            with error:
+                said = error.read(200).decode("utf-8", "replace")
             message = f"{url}: the model's server answered {error.code}: {said}"
             raise ConnectionError(message) from error
         except (urllib.error.URLError, TimeoutError) as error:

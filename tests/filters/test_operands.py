@@ -82,7 +82,7 @@ KINDS: list[Any] = [
     np.array([[1.5], [2.5]]),
     np.datetime64("2024-05-01"),
     np.datetime64("2024-05-01T12:00:00.123456789"),
-    np.datetime64("NaT"),
+    np.datetime64("NaT", "D"),
 ]
 named = pytest.mark.parametrize("given", KINDS, ids=lambda value: type(value).__name__)
 

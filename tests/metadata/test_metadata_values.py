@@ -80,7 +80,7 @@ ACCEPTED: list[tuple[Any, Any]] = [
     (np.array(["a", None, 1], dtype=object), ["a", None, 1]),
     (np.datetime64("2024-05-01"), date(2024, 5, 1)),
     (np.datetime64("2024-05-01T12:00:00.123456789"), datetime(2024, 5, 1, 12, 0, 0, 123456)),
-    (np.datetime64("NaT"), None),
+    (np.datetime64("NaT", "D"), None),
     (np.datetime64("NaT", "ns"), None),
     (Color.RED, "red"),
     (Color.PAIR, [1, "two"]),
