@@ -107,14 +107,6 @@ _SEAMS = cython.declare(cython.const[cython.uchar][::1], view(_seams()))
 _LONGEST_PAIR = cython.declare(cython.Py_ssize_t, LONGEST_PAIR)
 _SHORTEST_ASKED = cython.declare(cython.Py_ssize_t, SHORTEST_ASKED)
 
-# The places of an ``Otherwise``, whose names take longer.
-_FIND = cython.declare(cython.Py_ssize_t, 0)
-_ANALYZE = cython.declare(cython.Py_ssize_t, 1)
-_UNWANTED = cython.declare(cython.Py_ssize_t, 2)
-_STOPWORDS = cython.declare(cython.Py_ssize_t, 3)
-_LOWERCASE = cython.declare(cython.Py_ssize_t, 4)
-_KEEPS_ASCII = cython.declare(cython.Py_ssize_t, 5)
-_LINK = cython.declare(cython.Py_ssize_t, 6)
 # Bytes that are asked together whether words meet.
 _AT_ONCE = cython.declare(cython.Py_ssize_t, 32)
 
@@ -192,16 +184,16 @@ def find_ascii_words(text):
 def _otherwise_of(analysis: _Analysis, text, otherwise):
     """Return the terms of what is also one word in a text, by an ``Otherwise``."""
     terms = None
-    if otherwise[_KEEPS_ASCII]:
+    if otherwise.keeps_ascii:
         terms = _otherwise_in_text(analysis, text, otherwise)
         if terms is None and not text.isascii():  # to fold it all in Python takes long
-            linked = otherwise[_LINK](text)
+            linked = otherwise.link(text)
             if linked != text:
                 text = linked
                 terms = _otherwise_in_text(analysis, text, otherwise)
     if terms is None:
-        words = otherwise[_FIND](text)
-        terms = otherwise[_ANALYZE](words) if words else []
+        words = otherwise.find(text)
+        terms = otherwise.analyze(words) if words else []
     return terms
 
 
@@ -326,15 +318,15 @@ def _joined_terms(
     terms = terms_at(analysis.known, data, start, start + width)
     if terms is None:
         text = text_of(data, start, start + width)
-        word = text.lower() if otherwise[_LOWERCASE] else text
+        word = text.lower() if otherwise.lowercase else text
         if data[place] == _A_SPACE:
             first, _, second = word.partition(" ")
-            stopwords = otherwise[_STOPWORDS]
+            stopwords = otherwise.stopwords
             word = "" if first in stopwords or second in stopwords else first + second
         else:
             word = word.replace("-", "").replace("&", "").replace(".", "")
         terms = ()
-        if word and word not in otherwise[_UNWANTED]:
+        if word and word not in otherwise.unwanted:
             terms = _stem(analysis, word)
         remember(analysis.known, data, start, start + width, terms)
     return terms
@@ -691,7 +683,7 @@ def analyze_texts(texts, utf8, scanned, rules, otherwise):
     for place in range(in_tokens.shape[0]):
         highest = max(highest, in_tokens[place])
     require(highest < len(scanned.entries), "a token is no word")
-    looks: cython.bint = otherwise is not None and otherwise[_KEEPS_ASCII]
+    looks: cython.bint = otherwise is not None and otherwise.keeps_ascii
     begin: cython.Py_ssize_t = 0
     stop: cython.Py_ssize_t
     analysis: _Analysis = _start(rules)
@@ -764,13 +756,11 @@ class _Analysis:
 def _start(rules) -> _Analysis:
     """Begin with no word, by ``WordRules``."""
     analysis: _Analysis = _Analysis()
-    analysis.known = _shared(rules[0])
-    analysis.unwanted = rules[1]
-    analysis.stemmer = rules[2]
-    analysis.analyze = rules[3]
-    analysis.runs = rules[4]
-    analysis.letters = rules[5]
-    analysis.folds = rules[5] is not str
+    # By name or in order: an index into what is not just a tuple takes ten times as long.
+    known, analysis.unwanted, analysis.stemmer, analysis.analyze, analysis.runs, letters = rules
+    analysis.known = _shared(known)
+    analysis.letters = letters
+    analysis.folds = letters is not str
     analysis.stem = None
     analysis.terms = []
     analysis.rest = []
