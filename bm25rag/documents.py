@@ -183,19 +183,6 @@ class Hit(_Unread):
     corrections: dict[str, str] | None = None
     fields: dict[str, str] | None = None
 
-    @classmethod
-    def _add_unread(
-        cls, hits: list[Hit], ids: Sequence[str], scores: Sequence[float], contents: Contents
-    ) -> None:
-        """Make hits whose contents are in the same order, and add them."""
-        new, add = cls.__new__, hits.append
-        for position, id in enumerate(ids):  # a call for each would take twice as long
-            hit = new(cls)
-            hit.id, hit.score = id, scores[position]
-            # mypy does not see the slots of the base.
-            hit._contents, hit._position = contents, position  # type: ignore[misc]
-            add(hit)
-
     if not TYPE_CHECKING:  # otherwise type checkers would accept any attribute
 
         def __getattr__(self, name: str) -> Any:  # called for fields that are not set yet

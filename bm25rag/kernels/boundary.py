@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -55,6 +55,8 @@ from bm25rag.kernels.term_lists import TermLists, WordTerms, all_terms
 
 if TYPE_CHECKING:
     from bm25rag.kernels.scanner_interface import FoldArrays, Scanned, Scanner, Texts
+
+T = TypeVar("T")
 
 # The longest word whose terms are remembered: no language has longer ones.
 LONGEST_WORD = 100
@@ -282,6 +284,28 @@ class Backend(ABC):
         UnicodeDecodeError
             If one is not UTF-8.
         """
+
+    def make_unread(
+        self, kind: type[T], ids: Sequence[str], scores: Sequence[float], contents: object
+    ) -> list[T]:
+        """Make hits of which nothing else has been read yet.
+
+        Parameters
+        ----------
+        kind
+            The class of the hits; what it does when one is made is left out.
+        ids, scores
+            What each has.
+        contents
+            What all read the rest from, by their positions here.
+        """
+        hits = []
+        for position, id in enumerate(ids):
+            hit: Any = kind.__new__(kind)
+            hit.id, hit.score = id, scores[position]
+            hit._contents, hit._position = contents, position
+            hits.append(hit)
+        return hits
 
     def find_pieces(self, data: UInt8, offsets: Int64, often: int) -> Pieces | None:
         """Find byte strings that are frequent in some texts.

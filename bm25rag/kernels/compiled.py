@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bm25rag.common.arrays import Float64, Int64, UInt8, UInt16, UInt32, UInt64, Unsigned
-from bm25rag.kernels.boundary import Backend, KnownWords, Otherwise, WordRules
+from bm25rag.kernels.boundary import Backend, KnownWords, Otherwise, T, WordRules
 from bm25rag.kernels.checks import require
 from bm25rag.kernels.loading import WRITING, find, load
 from bm25rag.kernels.records import (
@@ -167,6 +167,13 @@ class CompiledBackend(Backend):
         prepared = strings.prepared or _prepare_strings(strings)
         decoded: list[str] | None = lookup.decode(prepared, numbers)
         return decoded
+
+    def make_unread(
+        self, kind: type[T], ids: Sequence[str], scores: Sequence[float], contents: object
+    ) -> list[T]:
+        """Make hits; see ``Backend``."""
+        hits: list[T] = lookup.make_unread(kind, ids, scores, contents)
+        return hits
 
     def _unpack(
         self, pieces: UInt64, numbers: UInt16, starts: Int64, stops: Int64

@@ -567,7 +567,7 @@ def _add_hits(
     """Add fresh hits for documents of one segment."""
     ids: Any = view.segment.ids.column.texts(numbers)  # none is missing
     contents = _Contents(view, numbers, ids, scores, asked, rows, totals)
-    Hit._add_unread(hits, ids, scores, contents)
+    hits += backend.current().make_unread(Hit, ids, scores, contents)
 
 
 def by_row(values: Sequence[Float64], snapshot: Snapshot) -> Float64:
