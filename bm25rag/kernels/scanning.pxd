@@ -1,16 +1,13 @@
-from cpython.bytes cimport PyBytes_AsString
-from libc.string cimport memcpy
-
 from bm25rag.kernels.fold_bits cimport (
     ASKED_SINGLE, CJK, CLUSTER, DIGIT, KIND, MARK, OTHER, PECULIAR, SIGN, SINGLE, SIZE, STOP, SYMBOL, WORD,
 )
 from bm25rag.kernels.selecting cimport lowest_bit
 from bm25rag.kernels.signs cimport class_of, is_inside
 from bm25rag.kernels.analyzing cimport mark_inside
+from bm25rag.kernels.utf8 cimport utf8_room, write_utf8
 from bm25rag.kernels.word_table cimport Words, new_words, number_words
 
 cdef extern from "Python.h":
-    const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
     bytes PyUnicode_AsUTF8String(object text)
     object PyUnicode_DecodeUTF8(const char *text, Py_ssize_t size, const char *errors)
 

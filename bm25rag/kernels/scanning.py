@@ -147,37 +147,32 @@ class _Scan:
 
 def encode(texts):
     """Return the UTF-8 of texts; see ``Scanner.encode``."""
-    count: cython.Py_ssize_t = len(texts)
-    ends = np.empty(count, np.int64)
+    own: list = list(texts)  # which no other thread changes
+    ends = np.empty(len(own), np.int64)
     out_ends: cython.longlong[::1] = view(ends)
-    addresses: cython.ulonglong[::1] = empty(count, np.uint64)
-    encoded: list = []
-    total: cython.Py_ssize_t = 0
-    size: cython.Py_ssize_t = 0
+    room: cython.Py_ssize_t = 0
+    place: cython.Py_ssize_t = 0
+    size: cython.Py_ssize_t
     i: cython.Py_ssize_t
-    for i, text in enumerate(texts):
-        # What is ASCII has its UTF-8; others would keep theirs if they were asked for it.
-        # Other classes may say so of what is not.
-        if cython.compiled and type(text) is str and text.isascii():
-            addresses[i] = cython.cast(
-                cython.ulonglong,
-                PyUnicode_AsUTF8AndSize(text, cython.address(size)),  # noqa: F821 - of the .pxd
-            )
-        else:
-            utf8 = _utf8(text)
-            encoded.append(utf8)
-            size = len(utf8)
-            if cython.compiled:
-                addresses[i] = cython.cast(cython.ulonglong, PyBytes_AsString(utf8))  # noqa: F821
-        total += size
-        out_ends[i] = total
+    for i, text in enumerate(own):
+        # Other classes may say anything of themselves.
+        size = utf8_room(text) if cython.compiled and type(text) is str else -1  # noqa: F821
+        if size < 0:
+            own[i] = _utf8(text)
+            size = len(own[i])
+        room += size
+        out_ends[i] = room
     if not cython.compiled:
-        return np.frombuffer(b"".join(encoded), np.uint8), ends
-    data = np.empty(total, np.uint8)
+        return np.frombuffer(b"".join(own), np.uint8), ends
+    data = np.empty(room + 1, np.uint8)  # the last may be empty
     out: cython.uchar[::1] = view(data)
-    with cython.nogil:
-        _copy(addresses, out_ends, out)
-    return data, ends
+    for i, text in enumerate(own):
+        size = write_utf8(text, cython.address(out[place]))  # noqa: F821 - of the .pxd
+        if size < 0:
+            size = write_utf8(_utf8(text), cython.address(out[place]))  # noqa: F821
+        place += size
+        out_ends[i] = place
+    return data[:place], ends
 
 
 @cython.cfunc
@@ -189,27 +184,6 @@ def _utf8(text):
         return str.encode(text)
     except UnicodeEncodeError:
         return str.encode(text, "utf-8", "surrogatepass")
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _copy(
-    addresses: cython.const[cython.ulonglong][::1],
-    ends: cython.const[cython.longlong][::1],
-    data: cython.uchar[::1],
-) -> cython.void:
-    """Copy strings, one after another."""
-    place: cython.Py_ssize_t = 0
-    i: cython.Py_ssize_t
-    for i in range(addresses.shape[0]):
-        if ends[i] > place:
-            memcpy(  # noqa: F821 - of the .pxd
-                cython.address(data[place]),
-                cython.cast(cython.p_char, addresses[i]),
-                ends[i] - place,
-            )
-        place = ends[i]
 
 
 def find_peculiar(texts, fold_table):

@@ -12,7 +12,7 @@ from bm25rag.kernels.scratch cimport (
     Plan, Query, Scratch, Segment, Strips, Terms, borrow, give_back, prepare_plan
 )
 from bm25rag.kernels.strips cimport find_rows, rank_by_strips
-from bm25rag.kernels.utf8 cimport utf8_of
+from bm25rag.kernels.utf8 cimport short_utf8_of
 
 cdef class _Column:
     cdef Postings postings
