@@ -29,7 +29,7 @@ from bm25rag.analysis.unspaced_runs import (
 )
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels.backend import current
-from bm25rag.kernels.boundary import AS_WRITTEN, CLUSTERS, PAIRS, SINGLES
+from bm25rag.kernels.boundary import AS_WRITTEN, CLUSTERS, PAIRS, POSSESSIVES, SINGLES
 from bm25rag.kernels.scanner_interface import PECULIAR_TEXT
 
 if TYPE_CHECKING:
@@ -139,12 +139,12 @@ class WordSplitter:
 
     @property
     def usual_runs(self) -> int:
-        """What of runs without spaces and of mixed words is of questions: see ``analyze_words``."""
+        """What of runs without spaces and of other words is of questions: see ``WordRules``."""
         cjk, clusters, singles = self._bigrams
         # Folding brings marks into the order of NFC.
         clusters &= self._form in ("NFC", "NFKC") or not self._folds_accents
         runs = cjk * PAIRS | (cjk and singles) * SINGLES | clusters * CLUSTERS
-        return runs | self.joins_words * AS_WRITTEN
+        return runs | self.joins_words * AS_WRITTEN | self.drops_possessives * POSSESSIVES
 
     @property
     def fold_letters(self) -> Callable[[str], str]:

@@ -12,6 +12,7 @@ from bm25rag.kernels.boundary import (
     LONGEST_PAIR,
     LONGEST_WORD,
     PAIRS,
+    POSSESSIVES,
     SHORTEST_ASKED,
     SINGLES,
 )
@@ -53,6 +54,7 @@ _PAIRS = cython.declare(cython.int, PAIRS)
 _SINGLES = cython.declare(cython.int, SINGLES)
 _CLUSTERS = cython.declare(cython.int, CLUSTERS)
 _AS_WRITTEN = cython.declare(cython.int, AS_WRITTEN)
+_POSSESSIVES = cython.declare(cython.int, POSSESSIVES)
 # What has been seen of a plain word.
 _HAS_LETTERS = cython.declare(cython.int, 1)
 _HAS_DIGITS = cython.declare(cython.int, 2)
@@ -656,6 +658,8 @@ def _analyze(
     if analysis.stemmer is not None and start < stop:
         if wide < 128:
             terms = _of_plain(analysis, word, _plain_kind(data, start, stop))
+            if terms is None and analysis.runs & _POSSESSIVES and word.endswith("'s"):
+                terms = _of_possessive(analysis, word, data, start, stop)
         elif data[start] < 0xE0 or word < _FIRST_OF_RUNS:
             terms = _of_letters(analysis, word, data, start, stop)
         elif analysis.runs:
@@ -813,6 +817,22 @@ def _of_plain(analysis: _Analysis, word, kind: cython.int):
     if kind == _MIXED and analysis.runs & _AS_WRITTEN:
         terms = _both(terms, _asked_parts(analysis, word))
     return terms
+
+
+@cython.cfunc
+def _of_possessive(
+    analysis: _Analysis,
+    word,
+    data: cython.pointer[cython.const[cython.uchar]],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+):
+    """Do the same for a word whose last two signs are dropped: "john's"."""
+    kind: cython.int = _plain_kind(data, start, stop - 2)
+    # A letter alone may have another term, as that of "o'brien" has.
+    if stop - start < 4 or stop - start > _LONGEST or kind & _HAS_POINT:
+        return None
+    return _of_plain(analysis, word[:-2], kind)
 
 
 @cython.cfunc

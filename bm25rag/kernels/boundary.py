@@ -67,7 +67,7 @@ LONGEST_JOINED, LONGEST_PAIR = 8, 10
 # in "cd44", they are mostly another word.
 SHORTEST_ASKED = 4
 # What need not be left to Python; see ``WordRules``.
-PAIRS, SINGLES, CLUSTERS, AS_WRITTEN = 1, 2, 4, 8
+PAIRS, SINGLES, CLUSTERS, AS_WRITTEN, POSSESSIVES = 1, 2, 4, 8, 16
 
 
 class KnownWords(Protocol):
@@ -108,7 +108,7 @@ class WordRules(NamedTuple):
         What of scripts without spaces need not be left to it, a sum: ``PAIRS`` of characters of
         Chinese, Japanese and Korean, and one; with the first of Han as a term (``SINGLES``);
         ``CLUSTERS`` of Thai. And ``AS_WRITTEN``, if words of letters and digits are also asked
-        in two.
+        in two, and ``POSSESSIVES``, if an "s" after an apostrophe is dropped from their ends.
     letters
         Returns the token of a word of other letters that are not all ASCII; ``None``: such words
         are left to ``analyze``.

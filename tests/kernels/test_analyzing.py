@@ -27,7 +27,8 @@ ASCII = st.one_of(
             ["the", "What", "who", "cats", "don't", "3.5", "1,000", "c++", "C#", ".net", "U.S.",
              "a_b", "_", "e-mail", "x-1-2-a", "covid19", "2nd", "cd44", "type2",
              "16gb", "7", "a.b-c", "1.2.3", "1..2", "v2.0", "x" * 100,
-             "x" * 101, "1.5" + "0" * 98, "Running"]
+             "x" * 101, "1.5" + "0" * 98, "Running", "John's", "it's", "o's", "3.5's", "mp3's",
+             "a's's", "'s", "x" * 98 + "'s", "x" * 99 + "'s"]
         )
     ).map(" ".join),
 )  # fmt: skip
