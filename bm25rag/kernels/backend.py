@@ -20,6 +20,8 @@ from bm25rag.common.checks import check_choice
 from bm25rag.kernels.boundary import Backend
 
 _forced: ContextVar[Backend | None] = ContextVar("bm25rag_backend", default=None)
+# What runs where none is forced, once it has been asked for.
+_usual: Backend | None = None
 
 
 def cores() -> int:
@@ -43,7 +45,7 @@ def why_not_compiled() -> str | None:
 
 def current() -> Backend:
     """Return the backend to use."""
-    return _forced.get() or _default()
+    return _forced.get() or _usual or _default()
 
 
 @contextmanager
@@ -76,13 +78,14 @@ def _asks_for_numpy() -> bool:
     return os.environ.get("BM25RAG_KERNELS") == "numpy"
 
 
-@cache
 def _default() -> Backend:
+    global _usual
     reason = None if _asks_for_numpy() else why_not_compiled()
     if reason is not None and sys.platform != "emscripten":  # which has nothing else
         message = f"bm25rag runs in NumPy, many times slower than compiled: {reason}"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
-    return _named(chosen())
+    _usual = _named(chosen())
+    return _usual
 
 
 @cache

@@ -372,15 +372,15 @@ class Snapshot:
         large their groups are.
         """
         asked = self.analyzer, terms
-        hits = Hits()
         if self.is_plain:
-            _add_hits(hits, self.views[0], rows, scores, asked, rows, totals)
+            hits = Hits(_hits_of(self.views[0], rows, scores, asked, rows, totals))
         else:
+            hits = Hits()
             for segment_index, places in groupby(map(self.locate, rows), itemgetter(0)):
                 numbers = [number for _, number in places]
                 own = slice(len(hits), len(hits) + len(numbers))
                 view = self.views[segment_index]
-                _add_hits(hits, view, numbers, scores[own], asked, rows[own], totals)
+                hits += _hits_of(view, numbers, scores[own], asked, rows[own], totals)
         if corrections:
             for hit in hits:
                 hit.corrections = dict(corrections)
@@ -555,19 +555,18 @@ def _read_fields(segment: Segment, numbers: Sequence[int]) -> list[dict[str, str
     return fields
 
 
-def _add_hits(
-    hits: Hits,
+def _hits_of(
     view: SegmentView,
     numbers: Sequence[int],
     scores: Sequence[float],
     asked: _Asked,
     rows: Sequence[int],
     totals: Totals | None,
-) -> None:
-    """Add fresh hits for documents of one segment."""
+) -> list[Hit]:
+    """Return fresh hits for documents of one segment."""
     ids: Any = view.segment.ids.column.texts(numbers)  # none is missing
     contents = _Contents(view, numbers, ids, scores, asked, rows, totals)
-    hits += backend.current().make_unread(Hit, ids, scores, contents)
+    return backend.current().make_unread(Hit, ids, scores, contents)
 
 
 def by_row(values: Sequence[Float64], snapshot: Snapshot) -> Float64:
