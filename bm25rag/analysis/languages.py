@@ -147,18 +147,16 @@ def find_language(name: str) -> Language:
     "German", "de", "deu", "ger" and "de-AT" are the same language.
     """
     if not isinstance(name, str):
-        message = f"language: expected a str, a name or an ISO 639 code, got {name!r}"
-        raise TypeError(message)
+        raise TypeError(f"language: expected a str, a name or an ISO 639 code, got {name!r}")
     key = name.strip().lower()
     if key == CODE.name:
         return CODE
     language = _BY_KEY.get(key) or _BY_KEY.get(key.replace("_", "-").partition("-")[0])
     if language is None:
         known = ", ".join(f"{each.name} ({each.codes[0]})" for each in LANGUAGES)
-        message = (
+        raise ValueError(
             f"language: expected a name or an ISO 639 code of {known}; or 'code'; got {name!r}"
         )
-        raise ValueError(message)
     return language
 
 
@@ -184,8 +182,7 @@ def load_stopwords(name: str) -> frozenset[str]:
     """
     if name not in STOPWORD_LISTS:
         known = ", ".join(STOPWORD_LISTS)
-        message = f"stopwords: expected the name of a list, one of {known}; got {name!r}"
-        raise ValueError(message)
+        raise ValueError(f"stopwords: expected the name of a list, one of {known}; got {name!r}")
     with open(os.path.join(_LISTS, f"{name}.txt"), encoding="utf-8") as file:
         lines = file.read().splitlines()
     return frozenset(line for line in lines if not line.startswith("#"))

@@ -177,8 +177,7 @@ class RemoteStore:
                 hint = f"{package}: pip install {package}"
                 if package == "fsspec":
                     hint = f"a package that is not installed: {cause}"
-                message = f"{self.url} needs {hint}"
-                raise MissingDependencyError(message) from cause
+                raise MissingDependencyError(f"{self.url} needs {hint}") from cause
         files.invalidate_cache()
         return files, path
 

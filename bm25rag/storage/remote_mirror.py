@@ -187,8 +187,7 @@ class Mirror:
         try:
             ArraysFile(path, record, mapped=True).check_all()
         except CorruptIndexError as error:
-            message = str(error).replace(path, f"{self.store.url}/{name}")
-            raise CorruptIndexError(message) from None
+            raise CorruptIndexError(str(error).replace(path, f"{self.store.url}/{name}")) from None
 
     def _write(self, name: str, data: bytes) -> None:
         """Replace a small file, after all others are on disk, unless it is as it should be."""

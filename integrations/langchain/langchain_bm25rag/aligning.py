@@ -120,8 +120,7 @@ def delete_vectors(store: VectorStore, ids: list[str]) -> Plan[None]:
     if not ids:  # some stores delete everything where none are named
         return
     if (yield Call(store, "delete", (ids,))) is False:
-        message = "it says that it did not delete"
-        raise ValueError(message)
+        raise ValueError("it says that it did not delete")
 
 
 def _is_held(wanted: Document, held: Document | None) -> bool:

@@ -174,8 +174,7 @@ def _pulled(elements: AsyncIterable[_T]) -> Iterator[Iterator[_T]]:
     def chunk() -> list[_T]:
         taken = asyncio.run_coroutine_threadsafe(_next_few(iterator), loop).result()
         if not waits:
-            message = "the task that awaited this has been cancelled"
-            raise RuntimeError(message)
+            raise RuntimeError("the task that awaited this has been cancelled")
         return taken
 
     try:

@@ -63,11 +63,10 @@ def _other_text(document: StoredDocument | Hit) -> str:
     """Return the text of a document that has fields, but not this one."""
     if document.fields is not None:
         return ""
-    message = (
+    raise ValueError(
         f"document {document.id!r} has no text to return: it was added to the BM25Index "
         "with store_text=False or as a list of terms"
     )
-    raise ValueError(message)
 
 
 def read_documents(
@@ -82,8 +81,7 @@ def read_documents(
     for row, (document, given) in enumerate(rows):
         if not isinstance(document, Document):
             got = type(document).__name__
-            message = f"documents[{row}] must be a LangChain Document, got {got}"
-            raise TypeError(message)
+            raise TypeError(f"documents[{row}] must be a LangChain Document, got {got}")
         id = document.id if given.get("ids") is None else _id_of(given["ids"], row)
         yield _stored(id, document.page_content, document.metadata)
 
@@ -100,8 +98,7 @@ def read_texts(
     }
     for row, (text, given) in enumerate(_zip("text", _iterate("texts", texts, "str"), columns)):
         if not isinstance(text, str):
-            message = f"texts[{row}] must be a str, got {type(text).__name__}"
-            raise TypeError(message)
+            raise TypeError(f"texts[{row}] must be a str, got {type(text).__name__}")
         metadata, id = given.get("metadatas"), given.get("ids")
         if metadata is not None and not isinstance(metadata, Mapping):
             message = f"metadatas[{row}] must be a dict or None, got {type(metadata).__name__}"
@@ -163,17 +160,15 @@ def _id_of(id: object, row: int, others: str = ", a number or None") -> str:
     # NaN, a data frame's missing value, does not equal itself; all of them would become one id.
     if isinstance(id, str) or (is_number and id == id):
         return str(id)
-    message = f"ids[{row}] must be a str{others}, got {id!r:.100}"
-    raise TypeError(message)
+    raise TypeError(f"ids[{row}] must be a str{others}, got {id!r:.100}")
 
 
 def _iterate(name: str, values: object, kind: str) -> Iterator[Any]:
     if isinstance(values, AsyncIterable):
-        message = (
+        raise TypeError(
             f"{name} must be an iterable of {kind}, got {type(values).__name__}: async iterables "
             "are for the method with an a in front, such as aadd_documents"
         )
-        raise TypeError(message)
     return iter(check_sequence(name, values, kind))
 
 

@@ -52,11 +52,10 @@ def choose(index: BM25Index, ids: Ids | None, filter: Filter | None) -> list[str
 
 def _check_choice(ids: object, filter: ParsedFilter | None) -> ParsedFilter | None:
     if ids is None and filter is None:
-        message = (
+        raise ValueError(
             "ids must be given, or a filter that rejects something; an empty list deletes "
             "nothing, index.ids() delete all documents"
         )
-        raise ValueError(message)
     return filter
 
 

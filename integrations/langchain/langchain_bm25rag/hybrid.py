@@ -340,11 +340,10 @@ class BM25HybridRetriever(BM25DocumentIndex):
     ) -> Plan[list[Document]]:
         k, own_filter, asking = self._asked(query, given)
         if not isinstance(query, (str, Query)):
-            message = (
+            raise TypeError(
                 "query must be a str, got weights of terms: the vector store needs a text; "
                 "BM25Retriever takes weights"
             )
-            raise TypeError(message)
         k, offset = check_count("k", k), check_count("offset", asking.offset)
         keywords, snapshot = self._keywords(own_filter), self.index.snapshot()
         filter = filter_of(snapshot, own_filter)
@@ -429,10 +428,9 @@ class BM25HybridRetriever(BM25DocumentIndex):
         id = document.id if key is None else document.metadata.get(key)
         if id is None:
             where = "id" if key is None else f"{key!r} in its metadata"
-            message = (
+            raise ValueError(
                 f"it returned a document without {where}: add documents with add_documents of this "
                 "retriever, and if the store returns their ids as metadata, name the key as "
                 f"store_id_key; this one has {list(document.metadata)!r:.100}"
             )
-            raise ValueError(message)
         return str(id)

@@ -135,8 +135,7 @@ class SearchingBM25(Stored, BaseRetriever):
         Asking(*(getattr(self, name) for name in Asking._fields)).checked()
         keys = [key for key in (self.score_key, self.id_key, self.spans_key) if key is not None]
         if len(set(keys)) < len(keys):
-            message = f"score_key, id_key and spans_key must differ, got {keys!r}"
-            raise ValueError(message)
+            raise ValueError(f"score_key, id_key and spans_key must differ, got {keys!r}")
         return self
 
     def __repr_str__(self, join_str: str) -> str:

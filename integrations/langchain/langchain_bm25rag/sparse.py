@@ -36,25 +36,22 @@ def read_embedding(embedding: object) -> SparseEmbeddings | None:
         return None
     if isinstance(embedding, SparseEmbeddings) and not isinstance(embedding, type):
         return embedding
-    message = (
+    raise TypeError(
         "sparse_embedding must be an object with embed_documents and embed_query, such as "
         f"FastEmbedSparse(), or None, got {embedding!r:.100}"
     )
-    raise TypeError(message)
 
 
 def read_mode(mode: RetrievalMode, embedding: SparseEmbeddings | None) -> RetrievalMode:
     """Return a mode; raise ``ValueError`` if it is unknown, or needs an embedding that is not."""
     if mode not in _MODES:
-        message = f"retrieval_mode must be one of {', '.join(_MODES)}, got {mode!r:.100}"
-        raise ValueError(message)
+        raise ValueError(f"retrieval_mode must be one of {', '.join(_MODES)}, got {mode!r:.100}")
     if mode != "bm25" and embedding is None:
-        message = (
+        raise ValueError(
             f"retrieval_mode {mode!r} needs sparse_embedding, which makes the vector of a query: "
             "give it to the constructor, from_... or open; a folder holds vectors, and not what "
             "made them"
         )
-        raise ValueError(message)
     return mode
 
 
@@ -79,8 +76,7 @@ def with_vectors(
             for row, vector in enumerate(check_sequence("what it returns", answer, "vectors"))
         ]
         if len(vectors) != len(given):
-            message = f"it returned {len(vectors)} vectors for {len(given)} texts"
-            raise ValueError(message)
+            raise ValueError(f"it returned {len(vectors)} vectors for {len(given)} texts")
     for document, vector in zip(given, vectors, strict=True):
         document.vector = vector
     return given

@@ -61,12 +61,10 @@ def make_index(
     params = _checked(bm25_params, bm25_variant)
     if preprocess_func is not None:
         if analyzer is not None:
-            message = f"{name} replaces analyzer; give one of them"
-            raise ValueError(message)
+            raise ValueError(f"{name} replaces analyzer; give one of them")
         if not callable(preprocess_func):
             got = type(preprocess_func).__name__
-            message = f"{name} must be a callable from str to list[str], got {got}"
-            raise TypeError(message)
+            raise TypeError(f"{name} must be a callable from str to list[str], got {got}")
         analyzer = Analyzer(tokenizer=preprocess_func)
     return BM25Index(analyzer, **params)
 
@@ -88,22 +86,19 @@ def open_index(
 def _checked(bm25_params: object, bm25_variant: str | None) -> dict[str, Any]:
     """Return parameters of an index, with the variant that langchain-community's class names."""
     if bm25_params is not None and not isinstance(bm25_params, Mapping):
-        message = f"bm25_params must be a dict or None, got {type(bm25_params).__name__}"
-        raise TypeError(message)
+        raise TypeError(f"bm25_params must be a dict or None, got {type(bm25_params).__name__}")
     params = dict(bm25_params or {})
     for name in params:
         if name not in _PARAMETERS:
             why = _ELSEWHERE.get(name, f"the parameters are {', '.join(_PARAMETERS)}")
-            message = f"bm25_params[{name!r}] is not supported: {why}"
-            raise ValueError(message)
+            raise ValueError(f"bm25_params[{name!r}] is not supported: {why}")
     if bm25_variant is None:
         return params
     if bm25_variant not in _COMMUNITY:
         message = f"bm25_variant must be one of {', '.join(_COMMUNITY)}, got {bm25_variant!r:.100}"
         raise ValueError(message)
     if "variant" in params:
-        message = "bm25_variant replaces bm25_params['variant']; give one of them"
-        raise ValueError(message)
+        raise ValueError("bm25_variant replaces bm25_params['variant']; give one of them")
     named = _COMMUNITY[bm25_variant]
     return params | {"variant": named} if named else params
 
@@ -248,18 +243,15 @@ def check_call(name: str, query: object, given: Collection[str], takes: str) -> 
     ``takes`` says what a call takes, and where else to give what it does not.
     """
     if not isinstance(query, (str, Query)) and not _is_weighted(query):
-        message = f"query must be a str, got {type(query).__name__}{_hint(query)}"
-        raise TypeError(message)
+        raise TypeError(f"query must be a str, got {type(query).__name__}{_hint(query)}")
     if given and (unknown := [each for each in given if each != "verbose"]):
-        message = f"{name} takes {takes.format(', '.join(unknown))}"
-        raise TypeError(message)
+        raise TypeError(f"{name} takes {takes.format(', '.join(unknown))}")
 
 
 def refuse(method: str, kwargs: Mapping[str, Any]) -> None:
     """Raise ``TypeError`` for keywords that a method of LangChain's interface does not take."""
     if kwargs:
-        message = f"{method} does not take {', '.join(kwargs)}"
-        raise TypeError(message)
+        raise TypeError(f"{method} does not take {', '.join(kwargs)}")
 
 
 def _is_weighted(query: object) -> bool:

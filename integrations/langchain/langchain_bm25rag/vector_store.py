@@ -126,8 +126,7 @@ class BM25VectorStore(Stored, VectorStore):
         rank_constant: int = 60,
     ) -> None:
         if index is not None and not isinstance(index, BM25Index):
-            message = f"index must be a BM25Index, got {type(index).__name__}"
-            raise TypeError(message)
+            raise TypeError(f"index must be a BM25Index, got {type(index).__name__}")
         check_fusion(method, weights, rank_constant)
         self.index: BM25Index = BM25Index() if index is None else index
         self.sparse_embedding: SparseEmbeddings | None = read_embedding(sparse_embedding)
@@ -170,11 +169,10 @@ class BM25VectorStore(Stored, VectorStore):
         """
         if embedding is not None and not isinstance(embedding, Embeddings):
             got = type(embedding).__name__
-            message = (
+            raise TypeError(
                 f"embedding must be an Embeddings or None, got {got}; metadatas come after it, and "
                 "what makes sparse vectors is sparse_embedding"
             )
-            raise TypeError(message)
         given: Any = {} if ids is None else {"ids": ids}  # which an override may do without
         store = cls._made(**options)
         store.add_texts(texts, metadatas, **given)
@@ -407,8 +405,7 @@ class BM25VectorStore(Stored, VectorStore):
         if not isinstance(query, str) and (mode == "sparse" or not isinstance(query, Query)):
             asked.append("a query of weights or parts")
         if read_mode(mode, self.sparse_embedding) != "bm25" and asked:
-            message = f"{' and '.join(asked)} needs retrieval_mode='bm25', got {mode!r}"
-            raise ValueError(message)
+            raise ValueError(f"{' and '.join(asked)} needs retrieval_mode='bm25', got {mode!r}")
         return mode
 
     def _search(
@@ -461,20 +458,18 @@ class BM25VectorStore(Stored, VectorStore):
         if (mode or self.retrieval_mode) == "hybrid" and self.method == "minmax":
             by_words, by_vectors = (1.0, 1.0) if self.weights is None else self.weights
             return float(by_words + by_vectors)
-        message = (
+        raise NotImplementedError(
             "there is a relevance between 0 and 1 only in retrieval_mode 'hybrid' with method "
             "'minmax': scores of BM25 and of sparse vectors have no upper bound, and mean "
             "something within one query only. Use min_score, or similarity_search_with_score"
         )
-        raise NotImplementedError(message)
 
     def max_marginal_relevance_search(self, *_args: Any, **_kwargs: Any) -> NoReturn:
         """Raise ``NotImplementedError``: there are no dense vectors."""
-        message = (
+        raise NotImplementedError(
             "this method needs dense vectors, and a BM25VectorStore has none: use "
             "similarity_search, or the method of a vector store beside it"
         )
-        raise NotImplementedError(message)
 
     similarity_search_by_vector = max_marginal_relevance_search
     max_marginal_relevance_search_by_vector = max_marginal_relevance_search
