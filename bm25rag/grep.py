@@ -154,7 +154,7 @@ class Grep:
             self.engine = _compile_regex(pattern, ignore_case)
             self._cut = max(1 << 14, _STEPS // self.engine.programsize)
         else:
-            self.engine = _compile_literal(pattern, ignore_case)
+            self.engine = AnyCase(pattern) if ignore_case else re.compile(re.escape(utf8(pattern)))
         self.terms: Sequence[str] = _certain_terms(words, self.snapshot.analyzer, ignore_case)
 
     def matches(
@@ -302,10 +302,6 @@ def _check_pattern(pattern: object) -> None:
         )
     if "\n" in pattern or "\r" in pattern:
         raise ValueError("pattern must be within one line: lines are searched one by one")
-
-
-def _compile_literal(pattern: str, ignore_case: bool) -> Any:
-    return AnyCase(pattern) if ignore_case else re.compile(re.escape(utf8(pattern)))
 
 
 def _compile_regex(pattern: str, ignore_case: bool) -> Any:

@@ -79,10 +79,6 @@ def _choose(fields: Fields, counts: Bool, showing: Showing, key: str | None) -> 
                 yield documents[entries[chosen]].astype(np.int64)
 
 
-def _ends(field: Field, codes: Int64) -> Int64:
-    return np.array([0, len(codes) - 1])
-
-
 def _extremes(field: Field, codes: Int64) -> Int64:
     chosen = [_of_kind(field, codes, OTHER)]
     for kind in (FALSE, TRUE, WHOLE, REAL, STRING):
@@ -104,4 +100,8 @@ def _of_kind(field: Field, codes: Int64, kind: int) -> Int64:
     return np.flatnonzero((codes >= of_kind.start) & (codes < of_kind.stop))
 
 
-_CHOICES = {"ends": _ends, "extremes": _extremes, "values": _values}
+_CHOICES = {
+    "ends": lambda _, codes: np.array([0, len(codes) - 1]),
+    "extremes": _extremes,
+    "values": _values,
+}

@@ -227,11 +227,6 @@ def _search_hybrid(
     return [_found(shard, batch, first_row, True) for batch in batches]
 
 
-def _read_both(answers: Iterable[Found]) -> None:
-    for one in answers:
-        _read_hits(one)
-
-
 def _merge_hybrid(
     answers: Sequence[Sequence[Found]], query: QueryLike, vector: Vector, k: int, *_: object
 ) -> list[Found]:
@@ -244,16 +239,8 @@ def _get(
     return {document.id: document for document in shard.get(ids, filter)}
 
 
-def _merge_got(answers: Iterable[dict[str, Document]], *_: object) -> dict[str, Document]:
-    return {id: document for one in answers for id, document in one.items()}
-
-
 def _count(shard: BM25Index, first_row: int, threads: int, filter: FilterSpec | None) -> int:
     return shard.count(filter)
-
-
-def _merge_counts(counts: Iterable[int], *_: object) -> int:
-    return sum(counts)
 
 
 def _explain(
@@ -281,10 +268,6 @@ def _fields(
     return {path for path in paths if has_field(snapshot, path)}
 
 
-def _merge_fields(answers: Iterable[set[tuple[str, ...]]], *_: object) -> set[tuple[str, ...]]:
-    return set().union(*answers)
-
-
 def _settings(
     shard: BM25Index, first_row: int, threads: int
 ) -> tuple[Analyzer, dict[str, float] | None]:
@@ -298,10 +281,14 @@ def _first(answers: Iterable[Any], *_: object) -> Any:
 OPERATIONS = {
     "search": Operation(_search, _merge_found, _read_hits),
     "search_vectors": Operation(partial(_search, by_vectors=True), _merge_found, _read_hits),
-    "search_hybrid": Operation(_search_hybrid, _merge_hybrid, _read_both),
-    "get": Operation(_get, _merge_got),
-    "count": Operation(_count, _merge_counts),
+    "search_hybrid": Operation(
+        _search_hybrid, _merge_hybrid, lambda both: [*map(_read_hits, both)]
+    ),
+    "get": Operation(
+        _get, lambda answers, *_: {id: it for one in answers for id, it in one.items()}
+    ),
+    "count": Operation(_count, lambda counts, *_: sum(counts)),
     "explain": Operation(_explain, _first),
-    "fields": Operation(_fields, _merge_fields),
+    "fields": Operation(_fields, lambda answers, *_: set().union(*answers)),
     "settings": Operation(_settings, _first),
 }

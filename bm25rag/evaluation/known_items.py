@@ -122,7 +122,7 @@ def known_items(
     """
     pool = list(documents)
     random.Random(seed).shuffle(pool)
-    make = maker if maker is not None else _offline
+    make = maker or (lambda document: from_heading(document) or from_first_sentence(document))
     by_query: dict[str, str] = {}  # the document of each; "" if several give it
     lacking = count
     for document in pool:
@@ -139,7 +139,3 @@ def known_items(
         raise ValueError("no document gives a query of two words or more")
     name = "headings and first sentences" if maker is None else getattr(maker, "__name__", "maker")
     return KnownItems(dict(kept), {id: {id: 1} for id, _ in kept}, f"{name}: {LIMITS}")
-
-
-def _offline(document: Document) -> str | None:
-    return from_heading(document) or from_first_sentence(document)

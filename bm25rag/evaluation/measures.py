@@ -137,7 +137,11 @@ class Evaluator:
     def evaluate(self, run: Run) -> Evaluation:
         """Evaluate a run; see ``evaluate``."""
         scores = _check_run(run)
-        _check_overlap(scores, self.qrels)
+        if self.qrels.keys().isdisjoint(scores):
+            raise ValueError(
+                f"no query of the run is judged: the run has {_few(list(scores)) or 'no queries'}, "
+                f"the qrels have {_few(list(self.qrels))}"
+            )
         results = {level: engine.evaluate(scores) for level, engine in self._engines}
         per_query = {
             query: {
@@ -256,11 +260,3 @@ def unrankable(score: float) -> str | None:
     if math.isfinite(score):
         return None
     return f"is {'NaN' if math.isnan(score) else 'infinite'}, which cannot be ranked"
-
-
-def _check_overlap(run: Run, qrels: Qrels) -> None:
-    if not any(query in qrels for query in run):
-        raise ValueError(
-            f"no query of the run is judged: the run has {_few(list(run)) or 'no queries'}, "
-            f"the qrels have {_few(list(qrels))}"
-        )

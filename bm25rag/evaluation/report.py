@@ -79,17 +79,14 @@ def about(report: dict[str, Any]) -> list[str]:
     if engines:
         said.append(f"Versions: {', '.join(engines)}.")
     if beside := report.get("beside"):
-        said.append(f"Published, not measured here: {_names(beside['rows'])} ({beside['source']}).")
+        names = ", ".join(row["system"] for row in beside["rows"])
+        said.append(f"Published, not measured here: {names} ({beside['source']}).")
         if rates := beside["rates"]:
             said.append(
                 f"Dynascores have the rates of that publication: a point of accuracy costs "
                 f"{rates['latency']:g} ms or {rates['cost']:g} dollars for a million queries."
             )
     return [*said, *(f"Note: {note}." for note in report["notes"])]
-
-
-def _names(rows: list[dict[str, Any]]) -> str:
-    return ", ".join(row["system"] for row in rows)
 
 
 def measured(report: dict[str, Any]) -> list[dict[str, Any]]:

@@ -33,8 +33,8 @@ class Pages:
             lstrip_blocks=True,
         )
         self._environment.filters |= {
-            "amount": _amount,
-            "score": _score,
+            "amount": lambda value: f"{value:,}" if isinstance(value, int) else f"{value:,.4g}",
+            "score": lambda value: "" if value is None else f"{value:.4f}",
             "seconds": _seconds,
             "bytes": _bytes,
             "values": _values,
@@ -70,18 +70,10 @@ def _moved(rank: int, before: int | None) -> str:
     return "up" if rank < before else "down" if rank > before else "same"
 
 
-def _amount(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
-
-
 def _short(name: str, length: int = 200) -> str:
     """Return an id or a term to be read: invisible characters as codes, of a long one the start."""
     shown = one_line(name) if name.strip() else json.dumps(name)
     return shown if len(shown) <= length else f"{shown[:length]} …"
-
-
-def _score(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}"
 
 
 def _seconds(value: float) -> str:

@@ -142,14 +142,11 @@ def _parse(text: str, is_whole: bool) -> types.JSONRPCMessage | types.ErrorData:
         return types.ErrorData(code=_INVALID_REQUEST, message=problem)
     except ValueError as error:
         return types.ErrorData(code=_PARSE_ERROR, message=f"{error!s:.200}")
-    if isinstance(message, types.JSONRPCNotification) and _has_id(text):
+    is_notification = isinstance(message, types.JSONRPCNotification)
+    if is_notification and '"id"' in text and "id" in json.loads(text):
         problem = "the id of a request must be a string or an integer"
         return types.ErrorData(code=_INVALID_REQUEST, message=problem)
     return message
-
-
-def _has_id(text: str) -> bool:
-    return '"id"' in text and "id" in json.loads(text)
 
 
 def _id_in(text: str) -> str | int | None:

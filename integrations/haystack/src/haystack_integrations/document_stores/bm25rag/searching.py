@@ -119,12 +119,9 @@ class Search:
         """Return what was found, with scores as asked."""
         (scores,) = columns(hits, "score")
         if self._scaled:
-            scores = [_scale(score) for score in scores]
+            # The logistic function, in the form that does not overflow.
+            halved = 2 * _SCALING_FACTOR
+            scores = [0.5 + 0.5 * math.tanh(score / halved) for score in scores]
         if self._floor is not None:
             hits = [hit for hit, score in zip(hits, scores, strict=True) if score >= self._floor]
         return from_core(hits, scores[: len(hits)], self._with_embedding, self._spans_key)
-
-
-def _scale(score: float) -> float:
-    # The logistic function, in the form that does not overflow.
-    return 0.5 + 0.5 * math.tanh(score / (2 * _SCALING_FACTOR))

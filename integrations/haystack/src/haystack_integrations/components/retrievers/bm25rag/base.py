@@ -78,10 +78,6 @@ def _check_policy(name: str, policy: object) -> FilterPolicy:
     return policy
 
 
-def _check_min_score(name: str, score: object) -> float | None:
-    return None if score is None else check_real(name, score, -math.inf, math.inf)
-
-
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "document_store": _check_store,
     "filters": lambda _, filters: check_filters(filters),
@@ -91,7 +87,9 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "rank_constant": check_count,
     "method": lambda _, method: check_fusion(method) and method,
     "weights": lambda _, weights: None if weights is None else check_fusion("rrf", weights),
-    "min_score": _check_min_score,
+    "min_score": lambda name, score: (
+        None if score is None else check_real(name, score, -math.inf, math.inf)
+    ),
     "scale_score": check_flag,
     "correct": check_flag,
     "expand": check_flag,
