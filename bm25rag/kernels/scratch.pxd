@@ -87,7 +87,7 @@ cdef class Scratch:
     cdef double scale
     cdef Py_ssize_t cut
     cdef Py_ssize_t tallied
-    cdef long long[::1] tallies
+    cdef int[::1] tallies
     cdef double[::1] maxima
     cdef long long[::1] spare_numbers
     cdef double[::1] spare

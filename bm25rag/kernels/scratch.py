@@ -276,9 +276,10 @@ def _allot(
     scratch.waiting_sums, scratch.maxima, scratch.scores, scratch.spare = _cut(
         np.float64, (width, width // 8, cells, spare)
     )
-    scratch.waiting, scratch.numbers, scratch.spare_numbers, scratch.work, scratch.tallies = _cut(
-        np.int64, (width + 1, cells, cells, spare + 1 + WORK, _BINS)
+    scratch.waiting, scratch.numbers, scratch.spare_numbers, scratch.work = _cut(
+        np.int64, (width + 1, cells, cells, spare + 1 + WORK)
     )
+    scratch.tallies = empty(_BINS, np.int32)  # cleared for each query, so few bytes
     scratch.weights, scratch.postings, scratch.waited = _cut(
         np.float64, (longest, longest, longest + 1)
     )
