@@ -15,15 +15,15 @@ from langchain_core.structured_query import (
     Visitor,
 )
 
-# By whether there are several values.
-_CONTAIN = {False: "$contains", True: "$containsAny"}
+_MEMBERSHIPS = (Comparator.IN, Comparator.NIN)
 
 
 class BM25Translator(Visitor):
     """Translates structured queries into bm25rag's filters.
 
     Dates and datetimes are compared as instants, however the metadata hold them (``$date``).
-    ``contain`` is an element of a list, or a part of a string; with several values, any of them.
+    ``contain`` is an element of a list, or a part of a string; with several values, any of them. A
+    date in it is the date, or the text as it is written.
     """
 
     allowed_operators: Sequence[Operator] | None = (Operator.AND, Operator.OR, Operator.NOT)
@@ -42,17 +42,21 @@ class BM25Translator(Visitor):
     def visit_comparison(self, comparison: Comparison) -> dict[str, Any]:
         """Return the condition on the attribute."""
         self._validate_func(comparison.comparator)
+        attribute, comparator = comparison.attribute, comparison.comparator
         several = isinstance(comparison.value, (list, tuple))
-        values = [_plain(value) for value in (comparison.value if several else [comparison.value])]
-        # Models write in("year", 2000), too.
-        several |= comparison.comparator in (Comparator.IN, Comparator.NIN)
-        name = f"${comparison.comparator.value}"
-        if comparison.comparator is Comparator.CONTAIN:
-            name = _CONTAIN[several]
+        given = comparison.value if several else [comparison.value]
+        values = [_plain(value) for value in given]
+        contains = comparator is Comparator.CONTAIN
+        are_dates = values and all(isinstance(value, date) for value in values)
+        if contains or (comparator in _MEMBERSHIPS and not are_dates):
+            values = [form for value in given for form in _forms(value)]
+        if contains and not several:
+            conditions = [{attribute: {"$contains": value}} for value in values]
+            return conditions[0] if len(conditions) == 1 else {"$or": conditions}
+        several |= comparator in _MEMBERSHIPS  # models write in("year", 2000), too
+        name = "$containsAny" if contains else f"${comparator.value}"
         condition: dict[str, Any] = {name: values if several else values[0]}
-        if values and all(isinstance(value, date) for value in values):
-            condition = {"$date": condition}
-        return {comparison.attribute: condition}
+        return {attribute: {"$date": condition} if are_dates and not contains else condition}
 
     def visit_structured_query(
         self, structured_query: StructuredQuery
@@ -60,6 +64,12 @@ class BM25Translator(Visitor):
         """Return the query, and the arguments of the search: the filter, if there is one."""
         filter = structured_query.filter
         return structured_query.query, {} if filter is None else {"filter": filter.accept(self)}
+
+
+def _forms(value: Any) -> list[Any]:
+    """Return a value; of a date also its text, because the parser takes any text like it for it."""
+    plain = _plain(value)
+    return [plain] if plain is value else [value.get("date", value.get("datetime")), plain]
 
 
 def _plain(value: Any) -> Any:

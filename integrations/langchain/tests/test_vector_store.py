@@ -270,6 +270,22 @@ def test_a_model_writes_the_filter() -> None:
             {"date": "2024-01-02", "type": "date"},
             {"n": {"$date": {"$lte": date(2024, 1, 2)}}},
         ),
+        # LangChain's parser takes any text like a date for one, also in quotes.
+        (
+            Comparator.CONTAIN,
+            {"date": "2024-01-02", "type": "date"},
+            {"$or": [{"n": {"$contains": one}} for one in ("2024-01-02", date(2024, 1, 2))]},
+        ),
+        (
+            Comparator.CONTAIN,
+            [{"date": "2024-01-02", "type": "date"}],
+            {"n": {"$containsAny": ["2024-01-02", date(2024, 1, 2)]}},
+        ),
+        (
+            Comparator.IN,
+            [{"date": "2024-01-02", "type": "date"}, "soon"],
+            {"n": {"$in": ["2024-01-02", date(2024, 1, 2), "soon"]}},
+        ),
     ],
 )
 def test_comparisons_are_translated(
