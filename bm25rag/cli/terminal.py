@@ -14,6 +14,9 @@ from bm25rag.common.visible import BIDI, CONTROLS, UNSAFE, one_line, visible
 
 _CONTROL, _BIDI_CONTROL = re.compile(f"[{CONTROLS}]"), re.compile(f"[{BIDI}]")
 
+# In fewer columns, COLUMNS=0 among them, rich leaves whole columns of a table of hits out.
+_NARROWEST = 32
+
 
 def readable(text: str) -> str:
     """Return prose for reading: white space collapsed, controls as U+FFFD, bidi controls removed.
@@ -42,7 +45,9 @@ class _Console(Console):
 
 def result_console(stream: IO[str] | None = None) -> Console:
     """Return a console for results; texts are never read as markup."""
-    return _Console(file=stream or _stdout(), markup=False, emoji=False, highlight=False)
+    console = _Console(file=stream or _stdout(), markup=False, emoji=False, highlight=False)
+    console.width = max(console.width, _NARROWEST)
+    return console
 
 
 def write_result(text: str) -> None:

@@ -239,16 +239,17 @@ def test_on_a_real_terminal_words_that_match_are_bold_and_nothing_else_passes(ev
     assert not UNSAFE.search(re.sub(r"\x1b\[[0-9;]*m", "", text).replace("\r\n", "\n"))
 
 
-@pytest.mark.parametrize("columns", ["25", "40", "200"])
+@pytest.mark.parametrize("columns", ["0", "12", "25", "40", "200"])
 def test_a_narrow_terminal_folds_ids_and_loses_nothing(
     columns: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     write_jsonl(Path("c.jsonl"), [{"id": "an-id-of-some-length", "text": "a red boat sails"}])
     ok("index", "c.jsonl", "-o", "saved")
-    table = "".join(ok("search", "saved", "boat").stdout.split())
-    for part in ("boat", "sails", "an-i"):
-        assert part in table
+    for options in ((), ("--group", "$text")):
+        table = "".join(ok("search", "saved", "boat", *options).stdout.split())
+        for part in ("1", "0.1308", "boat", "sails", "an-i"):
+            assert part in table
 
 
 # --- numbers --------------------------------------------------------------------
