@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from haystack import Document
+from haystack.document_stores.in_memory import InMemoryDocumentStore
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from haystack_integrations.document_stores.bm25rag.fields import (
     least_and_greatest,
@@ -50,6 +51,17 @@ def test_what_the_store_says_of_meta_is_what_all_documents_say(
     for field in ("x", "y", "$z", "a.b", "none"):
         answer = store.get_metadata_field_min_max(field)
         assert repr(answer) == repr(least_and_greatest(metas, field))
+
+
+def test_the_page_on_moving_says_where_statistics_of_meta_differ(store: BM25DocumentStore) -> None:
+    theirs = InMemoryDocumentStore()
+    for each in (theirs, store):
+        metas = [{"x": 1, "n": 2.0}, {"x": 1.0, "n": float("nan")}, {"x": True, "n": 1.0}]
+        each.write_documents([Document(id=str(n), meta=meta) for n, meta in enumerate(metas)])
+        assert each.get_metadata_field_unique_values("x")[1] == 3
+    assert theirs.count_unique_metadata_by_filter({}, ["x"]) == {"x": 1}
+    assert store.count_unique_metadata_by_filter({}, ["x"]) == {"x": 3}
+    assert store.get_metadata_field_min_max("n") == {"min": 1.0, "max": 2.0}
 
 
 def test_the_statistics_of_meta_read_few_documents(

@@ -169,6 +169,7 @@ def retriever() -> BM25Retriever:
         ("<=", "when", "2024-05-01", "b"),
         ("in", "lang", ["en", "de"], "ab"),
         ("nin", "lang", ["en", "fr"], "bc"),
+        ("nin", "year", "2022", "ab"),  # a number is in no string, which Python refuses to ask
         ("any", "tags", ["y", "z"], "a"),
         ("all", "tags", ["y", "x"], "a"),
         ("all", "tags", [], "ab"),
