@@ -165,6 +165,7 @@ def test_filters_and_ids_hold_for_every_result(kind: type[Dense], nodes: list[Te
         }
         assert set(ask(store, "cat", mode, filters=where("year", None, "is_empty"))) == {"hen"}
         assert set(ask(store, "cat", mode, doc_ids=["farm"])) == {"cow", "hen"}
+        assert ask(store, "cat", mode, doc_ids=[]) == []
         assert set(ask(store, "cat", mode, node_ids=["cow", "cat", "?"])) == {"cow", "cat"}
         assert ask(store, "cat", mode, filters=where("year", 3000)) == []
         best = ask(store, "cat", mode, filters=where("year", 1900), similarity_top_k=7)
@@ -179,7 +180,7 @@ def test_filters_and_ids_reach_the_dense_store(nodes: list[TextNode]) -> None:
     store.query(question("cat", filters=filters, node_ids=["dog"], doc_ids=["pets"]))
     (asked,) = dense_of(store)._asked
     assert (asked.filters, asked.node_ids, asked.doc_ids) == (filters, ["dog"], ["pets"])
-    store.query(question("cat", filters=MetadataFilters(filters=[]), node_ids=[], doc_ids=[]))
+    store.query(question("cat", filters=MetadataFilters(filters=[]), node_ids=[]))
     asked = dense_of(store)._asked[-1]
     assert (asked.filters, asked.node_ids, asked.doc_ids) == (None, None, None)
 

@@ -188,13 +188,14 @@ def test_sparse_top_k_is_the_number_of_nodes(nodes: list[TextNode]) -> None:
     assert ask(store, "cats", "default", sparse_top_k=1) == ["dog", "cat"]
 
 
-def test_ids_restrict_a_query_and_empty_lists_do_not(nodes: list[TextNode]) -> None:
+def test_ids_restrict_a_query_and_empty_node_ids_do_not(nodes: list[TextNode]) -> None:
     store = store_of(nodes)
     assert ask(store, "cats", node_ids=["dog", "hen"]) == ["dog"]
     assert ask(store, "cats cow hen", doc_ids=["farm"]) == ["hen", "cow"]
     assert ask(store, "cow hen", doc_ids=["farm"], filters=where("year", 2024)) == ["cow"]
     assert ask(store, "cow", doc_ids=["farm"], node_ids=["cat"]) == []
-    assert ask(store, "cats", node_ids=[], doc_ids=[]) == ["dog", "cat"]
+    assert ask(store, "cats", node_ids=[]) == ["dog", "cat"]  # as LlamaIndex's retriever asks
+    assert ask(store, "cats", doc_ids=[]) == ask(store, "", doc_ids=[]) == []
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)

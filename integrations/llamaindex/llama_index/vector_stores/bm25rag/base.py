@@ -351,10 +351,10 @@ class BM25VectorStore(BasePydanticVectorStore):
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> Plan[VectorStoreQueryResult]:
         """Find the best nodes of those that pass the filters, ``node_ids`` and ``doc_ids``.
 
-        Empty lists of ids let all nodes pass, as LlamaIndex's retriever gives them. If there is
-        neither a word nor an embedding to search by, but filters or ids, the result is the first
-        nodes that pass, in the order of the index, with score 0; ``min_score`` does not apply.
-        Otherwise the best are first; scores of ``hybrid`` are fused ones.
+        Empty ``doc_ids`` let no node pass, empty ``node_ids`` all, as LlamaIndex's retriever gives
+        them. If there is neither a word nor an embedding to search by, but filters or ids, the
+        result is the first nodes that pass, in the order of the index, with score 0; ``min_score``
+        does not apply. Otherwise the best are first; scores of ``hybrid`` are fused ones.
 
         Parameters
         ----------

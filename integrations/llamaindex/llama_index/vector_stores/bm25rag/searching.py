@@ -53,11 +53,14 @@ class Scope(NamedTuple):
 
     @classmethod
     def of(cls, query: VectorStoreQuery, snapshot: BM25Index) -> Scope:
-        """Translate what a query demands; empty lists of ids demand nothing, as in LlamaIndex."""
+        """Translate what a query demands.
+
+        Empty ``node_ids`` demand nothing: LlamaIndex's retriever gives them to any store of nodes.
+        """
         parts = [translate(check_filters(query.filters), snapshot)]
         if query.node_ids:
             parts.append(parse_filter(set(check_strings("node_ids", query.node_ids))))
-        if query.doc_ids:
+        if query.doc_ids is not None:
             sources = check_strings("doc_ids", query.doc_ids)
             of_these = MetadataFilter(key=REF_DOC_ID, value=sources, operator=FilterOperator.IN)
             parts.append(translate(MetadataFilters(filters=[of_these]), snapshot))
