@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from llama_index.core import (
+    DocumentSummaryIndex,
     MockEmbedding,
     StorageContext,
     VectorStoreIndex,
@@ -19,6 +20,7 @@ from llama_index.core import (
 )
 from llama_index.core.indices.vector_store import VectorIndexRetriever
 from llama_index.core.ingestion import DocstoreStrategy, IngestionCache, IngestionPipeline
+from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import HierarchicalNodeParser, SentenceSplitter
 from llama_index.core.schema import (
     Document,
@@ -196,6 +198,22 @@ def test_ids_restrict_a_query_and_empty_node_ids_do_not(nodes: list[TextNode]) -
     assert ask(store, "cow", doc_ids=["farm"], node_ids=["cat"]) == []
     assert ask(store, "cats", node_ids=[]) == ["dog", "cat"]  # as LlamaIndex's retriever asks
     assert ask(store, "cats", doc_ids=[]) == ask(store, "", doc_ids=[]) == []
+
+
+def test_who_asks_with_an_embedding_alone_needs_a_dense_store() -> None:
+    def find(store: BM25VectorStore) -> list[str]:
+        index = DocumentSummaryIndex.from_documents(
+            [Document(id_="cat", text="A cat.")],
+            llm=MockLLM(),
+            embed_model=MockEmbedding(embed_dim=2),
+            storage_context=StorageContext.from_defaults(vector_store=store),
+        )
+        found = index.as_retriever(retriever_mode="embedding").retrieve("cats")
+        return [each.text for each in found]
+
+    assert find(BM25VectorStore(dense=SimpleVectorStore())) == ["A cat."]
+    with pytest.raises(ValueError, match="needs query_str"):
+        find(BM25VectorStore())
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
