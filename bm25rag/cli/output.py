@@ -84,10 +84,11 @@ def _hit_table(hits: Sequence[Hit], answers: Answers) -> Table:
 def write_tables(stream: IO[str], answers: Answers) -> None:
     """Print a table of hits for each query, below the query if it comes from a file."""
     console = result_console(stream)
+    none = "No document matches." if answers.first == 1 else "No more documents match."
     for query, hits in answers.pairs():
         if answers.from_file:
             console.print(Text(f"{one_line(query.id)}: {one_line(query.text)}", style="bold"))
-        console.print(_hit_table(hits, answers) if hits else "No document matches.")
+        console.print(_hit_table(hits, answers) if hits else none)
         if answers.from_file:
             console.print()
 
