@@ -496,6 +496,11 @@ def test_a_folder_has_one_writer_and_readers_refresh(nodes: list[TextNode], tmp_
             "query mode 'default' needs query_str",
         ),
         (
+            lambda s: s.query(VectorStoreQuery(query_embedding=[1.0], filters=where("year", 2024))),
+            ValueError,
+            "query mode 'default' needs query_str",
+        ),
+        (
             lambda s: s.query(VectorStoreQuery(query_str="a"), timeout=1),
             TypeError,
             "query takes timeout only for a dense store",

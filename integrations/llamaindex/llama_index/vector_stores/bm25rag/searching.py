@@ -154,7 +154,9 @@ class Retrieval(NodeStore):
         elif by_words:
             k = _count("sparse_top_k", query.sparse_top_k, k)
         embedding = query.query_embedding
-        no_vector = by_words or self.vectors is None or embedding is None or not len(embedding)
+        # Who asks with an embedding alone wants the nearest nodes, and not the first that pass.
+        unused = self.vectors is None and query.query_str is not None
+        no_vector = by_words or unused or embedding is None or not len(embedding)
         if scope.filter is not None and is_blank(query.query_str) and no_vector:
             passing = asking.find(scope.snapshot, "", k, scope.filter)
             nodes = self._with_scores(passing, spans_key)
