@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from bm25rag import BM25Index, Query
 from bm25rag.cli.wording import describe
-from bm25rag.common.urls import is_url, local_path
+from bm25rag.common.urls import from_home, is_url, local_path
 from bm25rag.common.visible import one_line
 from bm25rag.readers import parse_vector
 from bm25rag.readers.records import reject_constant
@@ -29,7 +29,10 @@ _WEIGHTED = re.compile(r"(.*)\^(-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)", re.DOT
 
 
 class _Path(click.Path):
-    """A path that is not empty: of a variable that is not set, that would be the current folder."""
+    """A path that is not empty: of a variable that is not set, that would be the current folder.
+
+    No shell knows the home in ``--output=~/notes.bm25``.
+    """
 
     def convert(
         self,
@@ -39,7 +42,11 @@ class _Path(click.Path):
     ) -> Any:
         if not value:
             self.fail("a path must not be empty; '.' is the current folder", param, ctx)
-        return super().convert(value, param, ctx)
+        try:
+            here = from_home(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        return super().convert(here, param, ctx)
 
 
 class _IndexPath(_Path):

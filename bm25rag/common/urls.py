@@ -1,9 +1,8 @@
-"""Paths that are URLs."""
+"""Paths as they are given: from one's home, or URLs."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TypeGuard
 
 from bm25rag.common.patterns import late_pattern
@@ -25,12 +24,25 @@ def is_url(path: object) -> TypeGuard[str]:
     return _URL.match(path) is not None
 
 
-def local_path(path: str | os.PathLike[str], home: bool = False) -> str:
+def from_home(path: str | os.PathLike[str]) -> str:
+    """Return a path in which ``~`` in front, alone or before a slash, is the user's home.
+
+    ``~name`` is a name: editors give such to files. If no home is known it is a ``ValueError``: a
+    folder ``~`` where the process runs would be taken for the home by whoever removes it.
+    """
+    name = os.fspath(path)
+    if name[:1] == "~" and name[1:2] in ("", "/", os.sep):
+        name = os.path.expanduser(name)
+        if name[:1] == "~":
+            raise ValueError(f"{name!r:.100} is in the user's home, which is not known here")
+    return name
+
+
+def local_path(path: str | os.PathLike[str]) -> str:
     """Return the real path of a folder of this machine, which may be a ``file://`` URL.
 
-    ``home`` says whether a ``~`` in front is one's home. It raises ``TypeError`` if it is no path,
-    and ``ValueError`` if no folder can be called so, if it is another URL, or was one before
-    pathlib removed a slash.
+    It raises ``TypeError`` if it is no path, and ``ValueError`` if no folder can be called so, if
+    it is another URL, was one before pathlib removed a slash, or as ``from_home``.
     """
     try:
         name: object = os.fspath(path)
@@ -43,8 +55,7 @@ def local_path(path: str | os.PathLike[str], home: bool = False) -> str:
             "the path of an index must not be empty, nor hold a null character or a lone "
             f"surrogate, got {path!r:.100}"
         )
-    if home and name.startswith("~"):
-        name = str(Path(name).expanduser())
+    name = from_home(name)
     if is_url(name):
         raise ValueError(f"this needs a folder of this machine, got the URL {shown_url(name)!r}")
     if name.startswith(_LOCAL):

@@ -28,6 +28,8 @@ from urllib.parse import urlsplit
 
 from tqdm import tqdm
 
+from bm25rag.common.urls import from_home
+
 BEIR_URL = "https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets"
 
 
@@ -107,7 +109,7 @@ def download(
         raise ValueError(f"name must be a collection of BEIR, one of {list(BEIR)}, got {name!r}")
     if urlsplit(url).scheme not in ("http", "https"):
         raise ValueError(f"url must begin with https:// or http://, got {url!r}")
-    target = Path(folder) / name
+    target = Path(from_home(folder), name)
     if target.exists():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)

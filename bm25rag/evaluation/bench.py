@@ -18,6 +18,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from bm25rag.common.urls import from_home
 from bm25rag.evaluation.collections import Collection, load_collection
 from bm25rag.evaluation.cost import (
     PRICES,
@@ -112,7 +113,7 @@ def benchmark(
         **run,
         "measures": list(measures),
     }
-    output = Path(folder)
+    output = Path(from_home(folder))
     _claim(output, {"setting": setting, "machine": machine()})
     job: dict[str, Any] = {
         "collection": (collection, split),

@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 
 from bm25rag.common.optional import load
+from bm25rag.common.urls import from_home
 from bm25rag.documents import Document
 from bm25rag.evaluation.beir import BEIR
 from bm25rag.evaluation.files import read_qrels
@@ -41,7 +42,7 @@ def load_beir(folder: str | PathLike[str], split: str = "test") -> Collection:
     ValueError
         If a line does not fit the format, or judged queries have no text.
     """
-    path = Path(folder)
+    path = Path(from_home(folder))
     corpus = find_beir_corpus(path)
     if corpus is None:
         raise FileNotFoundError(f"{path}: not a BEIR folder, there is no corpus.jsonl in it")
@@ -101,7 +102,7 @@ def load_ir_dataset(name: str) -> Collection:
 
 def load_collection(name: str, split: str = "test") -> Collection:
     """Load a BEIR folder or, if there is no such folder, a dataset of ir_datasets."""
-    folder = Path(name)
+    folder = Path(from_home(name))
     if folder.is_dir():
         return load_beir(name, split)
     try:

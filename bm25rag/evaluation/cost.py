@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bm25rag.common.checks import check_real
+from bm25rag.common.urls import from_home
 
 _QUERIES = 1_000_000
 
@@ -61,7 +62,7 @@ def read_prices(path: str | PathLike[str]) -> tuple[Instance, ...]:
     ValueError
         If the file has a different form.
     """
-    file = Path(path)
+    file = Path(from_home(path))
     try:
         rows = json.loads(file.read_text(encoding="utf-8"))
         prices = tuple(Instance(**row) for row in rows)

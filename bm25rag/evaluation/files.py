@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from os import PathLike
 from pathlib import Path
 
+from bm25rag.common.urls import from_home
 from bm25rag.evaluation.measures import Qrels, Run, unrankable
 from bm25rag.readers.decoding import numbered_lines
 from bm25rag.readers.lines import fail
@@ -27,7 +28,7 @@ def read_qrels(path: str | PathLike[str]) -> dict[str, dict[str, int]]:
     Repeated lines count once, of which a ``UserWarning`` tells. A ``ValueError`` says that a line
     does not fit the format, two grades of a document differ, or nothing is judged.
     """
-    file = Path(path)
+    file = Path(from_home(path))
     qrels: dict[str, dict[str, int]] = {}
     seen: set[tuple[str, str]] = set()
     repeated = []
@@ -102,7 +103,7 @@ def read_run(path: str | PathLike[str]) -> dict[str, dict[str, float]]:
     ``ValueError`` says that a line does not fit the format, a score is NaN or infinite, a document
     occurs twice for a query, or there are none.
     """
-    file = Path(path)
+    file = Path(from_home(path))
     rows: dict[str, dict[str, tuple[float, int]]] = {}
     for number, line in numbered_lines(file):
         query, document, rank, score = _result(file, number, line)
@@ -181,4 +182,4 @@ def _field(kind: str, value: str) -> str:
 def _write(path: str | PathLike[str], lines: Iterable[str]) -> None:
     # All lines first: an error leaves the file unchanged.
     text = "".join(f"{line}\n" for line in lines)
-    Path(path).write_text(text, encoding="utf-8", newline="\n")
+    Path(from_home(path)).write_text(text, encoding="utf-8", newline="\n")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bm25rag.common.checks import check_real
+from bm25rag.common.urls import from_home
 
 _FORM = (
     '{"source": "...", "rates": {"latency": 33.05, "cost": 10.44}, "rows": [{"system": "...", '
@@ -24,7 +25,7 @@ def read_published(path: str | PathLike[str], measure: str) -> dict[str, Any]:
     what a point of accuracy costs, in milliseconds and dollars. A ``ValueError`` says what is wrong
     with it.
     """
-    file = Path(path)
+    file = Path(from_home(path))
     try:
         given = json.loads(file.read_text(encoding="utf-8"))
         source, rates = str(given["source"]), given.get("rates")

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from bm25rag.common.urls import from_home
 from bm25rag.readers.folders import EVERYTHING, Found, Selection, find_files
 
 
@@ -45,7 +46,7 @@ def find_sources(
     no pattern; ``-`` is standard input. A name or pattern without a file is a
     ``FileNotFoundError``.
     """
-    named = [_split(Path(source), selection) for source in sources]
+    named = [_split(Path(from_home(source)), selection) for source in sources]
     folders = {_folder_of(path) for path, _ in named if str(path) != "-"}
     try:
         root = os.path.commonpath(folders) if folders else ""

@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Any
 
 from bm25rag.common.optional import load
-from bm25rag.common.urls import holds_secret, shown_url
+from bm25rag.common.urls import from_home, holds_secret, shown_url
 from bm25rag.errors import MissingDependencyError, RemoteError
 from bm25rag.forks import importing
 from bm25rag.storage.manifest import LARGEST_MANIFEST
@@ -221,8 +221,7 @@ def _strings(value: object) -> Iterator[str]:
 
 def cache_root(cache: str | os.PathLike[str] | None) -> str:
     """Return the folder of all caches: ``cache``, ``$BM25RAG_CACHE``, or the user's."""
-    if cache is not None:
-        return os.path.realpath(cache)
-    given = os.environ.get("BM25RAG_CACHE")
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")
-    return os.path.realpath(os.path.expanduser(given or os.path.join(home, "bm25rag")))
+    if cache is None:
+        caches = os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")
+        cache = os.environ.get("BM25RAG_CACHE") or os.path.join(caches, "bm25rag")
+    return os.path.realpath(from_home(cache))

@@ -51,6 +51,16 @@ def test_a_callable_analysis_must_be_given_again(tmp_path: Path) -> None:
         assert len(BM25Retriever.open(tmp_path, **again).invoke("Fish")) == 1
 
 
+def test_a_path_may_begin_in_the_home(
+    retriever: BM25Retriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    retriever.save("~/notes")
+    assert BM25Retriever.open(tmp_path / "notes").invoke("cats") == retriever.invoke("cats")
+    assert BM25Retriever.open("~/notes").invoke("cats") == retriever.invoke("cats")
+
+
 # --- writing ----------------------------------------------------------------------
 
 

@@ -189,6 +189,26 @@ def test_a_storage_context_goes_round(mode: str, nodes: list[TextNode], tmp_path
     assert len(last.get_nodes()) == 5
 
 
+def test_a_storage_context_is_kept_whole_in_the_home(
+    nodes: list[TextNode], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LlamaIndex's own stores go there, too."""
+    home, here = tmp_path / "home", tmp_path / "here"
+    here.mkdir()
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(home))
+    monkeypatch.chdir(here)
+    store = BM25VectorStore(path="~/own")
+    StorageContext.from_defaults(vector_store=store).persist("~/kept")
+    store.add(nodes)
+    store.persist("~/own")  # its own folder
+    kept = {"docstore.json", "default__vector_store.json", "default__vector_store.bm25"}
+    assert kept <= {one.name for one in (home / "kept").iterdir()}
+    assert not BM25VectorStore.from_persist_dir("~/kept").get_nodes()
+    assert len(BM25VectorStore(path=home / "own").get_nodes()) == len(nodes)
+    assert not list(here.iterdir())
+
+
 def test_a_storage_context_without_the_store_says_what_to_do(
     nodes: list[TextNode], tmp_path: Path
 ) -> None:

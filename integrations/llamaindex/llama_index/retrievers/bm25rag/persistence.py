@@ -15,7 +15,7 @@ from llama_index.core.vector_stores.types import MetadataFilters
 from llama_index.retrievers.bm25rag.analysis import Stemming
 
 from bm25rag import BM25Index
-from bm25rag.adapters import Tokenizer, is_url
+from bm25rag.adapters import Tokenizer, is_url, local_path
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
 from bm25rag.fusion import FusionMethod
 
@@ -86,7 +86,7 @@ def load(folder: str | PathLike[str], tokenizer: Tokenizer | None) -> tuple[BM25
     try:
         index = BM25Index.open(folder, tokenizer=tokenizer)
     except NotAnIndexError:
-        if is_url(folder) or not Path(folder, _BM25S).exists():
+        if is_url(folder) or not Path(local_path(folder), _BM25S).exists():
             raise
         raise NotAnIndexError(
             f"{folder} was written by llama-index-retrievers-bm25, which saves neither "

@@ -118,7 +118,7 @@ class Folder:
         analyzer: Analyzer | None,
         parameters: dict[str, Any],
     ) -> None:
-        self.path = path if is_url(path) else local_path(path, home=True)
+        self.path = path if is_url(path) else local_path(path)
         tokenizer = None if analyzer is None else analyzer.any_tokenizer
         self._options: dict[str, Any] = {"tokenizer": tokenizer, "timeout": timeout}
         options = {"analyzer": analyzer, "timeout": timeout, **parameters}
@@ -127,7 +127,7 @@ class Folder:
 
     def is_at(self, path: str) -> bool:
         """Whether a path is that of this folder."""
-        return not is_url(path) and str(Path(path).resolve()) == self.path
+        return not is_url(path) and local_path(path) == self.path
 
     def remember(self, settings: Settings) -> None:
         """Save settings with the index, and the parts that any store over it had."""
@@ -151,7 +151,7 @@ class Folder:
 def folder_of(persist_path: str) -> str:
     """Return the folder of a store that is saved at a path."""
     if persist_path.endswith(".json") and not is_url(persist_path):
-        return str(Path(persist_path).with_suffix(".bm25"))
+        return str(Path(local_path(persist_path)).with_suffix(".bm25"))
     return persist_path
 
 
@@ -159,7 +159,7 @@ def write_signpost(persist_path: str) -> None:
     """Write the file that LlamaIndex reads if nobody tells it of the folder."""
     if folder_of(persist_path) != persist_path:
         content = {"embedding_dict": {"": [_SENTENCE]}}
-        Path(persist_path).write_text(json.dumps(content), encoding="utf-8")
+        Path(local_path(persist_path)).write_text(json.dumps(content), encoding="utf-8")
 
 
 def check_local(fs: AbstractFileSystem | None) -> None:

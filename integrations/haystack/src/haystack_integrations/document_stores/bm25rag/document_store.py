@@ -640,7 +640,7 @@ def _resolve(path: str | os.PathLike[str] | Secret | None) -> Path | str | None:
         named, path = path, path.resolve_value()
         if not path:
             raise ValueError(f"path must name a folder, but {named!r} is not set, or empty")
-    return path if path is None or is_url(path) else Path(local_path(path, home=True))
+    return path if path is None or is_url(path) else Path(local_path(path))
 
 
 def _check_analyzer(analyzer: object) -> Analyzer | None:
