@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -116,11 +117,11 @@ def _columns(schema: Any, records: Records) -> list[str]:
     # Whatever is wrong with a row that has every column is wrong with the schema.
     row = {name: None if name == fields.vector else "-" for name in names}
     strings = [name for name in names if _is_string(schema.field(name).type)]
-    texts = fields.texts or [name for name in strings if name not in ID_FIELDS] or None
+    texts = fields.texts or [name for name in strings if name not in chain(*ID_FIELDS)] or None
     records._replace(fields=fields._replace(texts=texts)).document(row, 0, "schema")
     kept = fields.metadata
     if kept is not None:
-        ids = ID_FIELDS if fields.id is None else (fields.id,)
+        ids = chain(*ID_FIELDS) if fields.id is None else (fields.id,)
         wanted = {*ids, *(texts or ()), *kept, fields.vector}
         names = [name for name in names if name in wanted]
     for name in names:

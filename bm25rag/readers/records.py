@@ -16,7 +16,8 @@ from bm25rag.readers.decoding import STRICT, Tolerance, or_raise
 from bm25rag.readers.lines import fail, name_of
 
 TEXT_FIELDS = ("title", "text")
-ID_FIELDS = ("_id", "id")
+# Where a record has none of the first, the others: beside an "id", an "ID" may be anything.
+ID_FIELDS = (("_id", "id"), ("ID", "Id"))
 # Where there is no field "text", fields of these names are texts.
 _TEXT_NAMES = {
     *("title", "text", "content", "contents", "body", "passage", "abstract", "description"),
@@ -30,8 +31,9 @@ _WORDS, _CHARACTERS, _SAMPLE = 3, 10, 100
 class Fields(NamedTuple):
     """Which fields of a record make a document.
 
-    ``id``: the field with the id; None tries ``_id``, then ``id``, and makes ``file#line`` if
-    both are missing or blank. Integers become strings.
+    ``id``: the field with the id; None tries ``_id``, then ``id``, or where a record has
+    neither, ``ID``, then ``Id``, and makes ``file#line`` if all are missing or blank. Integers
+    become strings.
     ``texts``: the fields with text, joined by a space; missing, null or empty ones are skipped,
     but at least one must be present. None: ``title`` and ``text`` if the records have a ``text``,
     or else all fields, in their order, that are called ``title``, ``content``, ``contents``,
@@ -100,7 +102,12 @@ class Records(NamedTuple):
     def choose(self, sample: Sequence[Mapping[str, Any]]) -> Sequence[str]:
         """Return the fields with text by the first records, and tell which; see ``Fields``."""
         names = dict.fromkeys(name for record in sample for name in record)
-        kept = {*ID_FIELDS, self.fields.id, self.fields.vector, *(self.fields.metadata or ())}
+        kept = {
+            *chain(*ID_FIELDS),
+            self.fields.id,
+            self.fields.vector,
+            *(self.fields.metadata or ()),
+        }
         kept |= {*(self.fields.weighted or ())}
         chosen = [
             name
@@ -208,11 +215,14 @@ def id_of(
 ) -> tuple[str | None, str | None]:
     """Return the id of a record, None if it is missing or blank, and the field it came from."""
     taken = None
-    for candidate in ID_FIELDS if field is None else (field,):
-        if candidate in record:
-            id, taken = _id_of(record[candidate], path, line, candidate), candidate
-            if id.strip():
-                return id, taken
+    for names in ID_FIELDS if field is None else [(field,)]:
+        for candidate in names:
+            if candidate in record:
+                id, taken = _id_of(record[candidate], path, line, candidate), candidate
+                if id.strip():
+                    return id, taken
+        if taken is not None:
+            break
     if field is not None and taken is not None:
         fail(path, line, f"id field {field!r} is blank")
     if field is not None:

@@ -58,6 +58,12 @@ FORMATS = {
 }
 
 
+def test_an_id_in_capitals_is_no_text() -> None:
+    path = write_parquet(pa.table({"ID": ["7"], "Text": ["A red boat"]}), "t.parquet")
+    for kept in (None, []):
+        assert list(read_parquet(path, Fields(metadata=kept))) == [Document("7", "A red boat")]
+
+
 @pytest.fixture(params=FORMATS)
 def read(request: pytest.FixtureRequest) -> Callable[..., list[Document]]:
     """Write a table in some format, ``rows`` in each part, and read it."""

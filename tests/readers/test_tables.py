@@ -134,6 +134,27 @@ def test_a_record_with_one_blank_id_field_takes_the_other() -> None:
     assert [document.id for document in read_csv(path)] == ["7"]
 
 
+@pytest.mark.parametrize("name", ["_id", "id", "ID", "Id"])
+@pytest.mark.parametrize(
+    ("read", "content"),
+    [
+        (read_csv, "{},Text,n\n7,A red boat,1\n"),
+        (read_tsv, "{}\tText\tn\n7\tA red boat\t1\n"),
+        (read_jsonl, '{{"{}": 7, "Text": "A red boat", "n": "1"}}'),
+    ],
+)
+def test_an_id_may_be_in_capitals(read: type[read_csv], content: str, name: str) -> None:
+    assert list(read(write("a", content.format(name)))) == [Document("7", "A red boat", {"n": "1"})]
+
+
+def test_beside_an_id_in_small_letters_capitals_are_metadata() -> None:
+    path = write("a.csv", "ID,id,text\n1,7,x\n2,,y\n")
+    assert list(read_csv(path)) == [
+        Document("7", "x", {"ID": "1"}),
+        Document("a.csv#3", "y", {"ID": "2"}),
+    ]
+
+
 # --- in a folder ----------------------------------------------------------------
 
 
