@@ -98,7 +98,7 @@ class Asked:
         try:
             parsed = json.loads(self.filter_text, parse_constant=reject_constant)
         except RecursionError as error:
-            raise ValueError("the filter is nested too deep") from error
+            raise ValueError("the filter has too many levels of nesting") from error
         except ValueError as error:
             raise ValueError(f"the filter is not JSON: {error}") from error
         if not isinstance(parsed, dict):
