@@ -158,7 +158,10 @@ def test_other_methods_are_refused(inspected: Inspected) -> None:
         ("/search?q=red&filter=%5B1%5D", "must be a JSON object"),
         ("/search?q=red&filter=%7B%22a%22%3ANaN%7D", "NaN is not JSON"),
         ("/search?q=red&filter=%7B%22%24wrong%22%3A1%7D", "$wrong"),
-        ("/search?q=red&filter=" + "%7B%22a%22%3A" * 3000 + "1" + "%7D" * 3000, "levels of nesting"),
+        (
+            "/search?q=red&filter=" + "%7B%22a%22%3A" * 3000 + "1" + "%7D" * 3000,
+            "levels of nesting",
+        ),
         ("/search?q=red&k1=abc", "k1 must be a number"),
         ("/search?q=red&k1=nan", "k1 must be a number"),
         ("/search?q=red&k1=-1", "k1"),
