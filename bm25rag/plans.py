@@ -61,7 +61,10 @@ def planned(plan: Callable[_P, Plan[_T]]) -> Callable[_P, _T]:
     method.plan = plan  # type: ignore[attr-defined]
     # What ``help`` and editors show, which may follow to the plan.
     result = plan.__annotations__["return"].removeprefix("Plan[").removesuffix("]")
-    method.__annotations__ = plan.__annotations__ = {**plan.__annotations__, "return": result}
+    annotations = {**plan.__annotations__, "return": result}
+    method.__annotations__ = plan.__annotations__ = annotations
+    # What wraps the method copies this since Python 3.14, and not the annotations.
+    method.__annotate__ = lambda _: annotations  # type: ignore[attr-defined]
     return method
 
 

@@ -168,6 +168,8 @@ def test_an_awaited_method_does_what_a_subclass_makes_of_it_in_the_objects_threa
     assert asyncio.run(one.aplain(text="a")) == "PLAIN A"
     assert one.used == 1
     assert "plain" in (Owner.aplain.__doc__ or "")
+    for twin in (Owner.aplain, Owner.aasking):  # Haystack compares those of run and run_async
+        assert twin.__annotations__ == {"text": "str", "return": "str"}
 
 
 def test_who_is_cancelled_does_not_wait_for_a_busy_thread() -> None:
