@@ -157,8 +157,9 @@ def test_200_requests_at_once_are_answered_right_whatever_is_killed_or_replaced_
             BM25Index.verify(index)  # it was killed within a commit, as likely as not
             for one in [clients.submit(check, address, committed) for _ in range(AT_ONCE)]:
                 one.result()
-        with pytest.raises(urllib.error.HTTPError, match="422"):
+        with pytest.raises(urllib.error.HTTPError, match="422") as refused:
             ask(f"{address}/search?q=boat&k=-1")
+        refused.value.close()
         # Another index in place of this one, of other settings, while all are asking.
         for step in (10_000, 20_000):
             asked = [clients.submit(check, address, committed) for _ in range(AT_ONCE)]

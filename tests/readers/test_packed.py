@@ -127,7 +127,7 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
 def test_the_first_document_comes_before_the_file_is_read(
     kind: str, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    numbers = np.random.default_rng(1).integers(0, 2**63, 25_000).astype(str).tolist()
+    numbers = np.random.default_rng(1).integers(0, 2**63, 50_000).astype(str).tolist()
     lines = {
         "jsonl": (read_jsonl, "".join(f'{{"text": "{number}"}}\n' for number in numbers)),
         "csv": (read_csv, "text\n" + "\n".join(numbers)),
