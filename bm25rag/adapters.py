@@ -29,7 +29,7 @@ list, and that our own adapters import nothing else.
 ``Plan``, ``Call``, ``Both``, ``Thread``, ``planned``, ``awaited``, ``run``, ``arun``, ``work``,
 ``naming``
     Methods that ask other objects, of one body for those who call them and those who await them.
-``maker_of``
+``make_models``
     Makes Pydantic's models of what needs no check.
 ``columns``
     Reads what an adapter needs of all hits at once; one by one takes three times as long.
@@ -55,11 +55,11 @@ from bm25rag.common.checks import (
     check_strings,
 )
 from bm25rag.common.codec import decode_metadata, encode_metadata
-from bm25rag.common.models import maker_of
 from bm25rag.common.urls import is_url, local_path
 from bm25rag.decay import DecayLike, decay_dict
 from bm25rag.documents import columns, spans_of
 from bm25rag.index import Mode, OnDuplicate
+from bm25rag.kernels.models import make_models
 from bm25rag.metadata_samples import Showing, sample_metadata
 from bm25rag.plans import Both, Call, Plan, Thread, arun, awaited, naming, planned, run, work
 from bm25rag.scoring.variants import DeltaOn, VariantName
@@ -102,7 +102,7 @@ __all__ = [
     "is_url",
     "load_stopwords",
     "local_path",
-    "maker_of",
+    "make_models",
     "naming",
     "planned",
     "run",

@@ -324,24 +324,26 @@ def columns(found: Sequence[Hit | Document], *fields: str) -> list[list[Any]]:
     fields
         Of ``id``, ``score``, ``text``, ``metadata``, ``payload`` and ``fields``.
     """
-    read: list[list[Any]] = [[] for _ in fields]
+    read: list[list[Any]] | None = None
     first = 0
     while first < len(found):
         contents = getattr(found[first], "_contents", None)
         if (read_all := getattr(contents, "read_all", None)) is None:
             each = [[getattr(found[first], name)] for name in fields]
         else:
-            each = [read_all(name) for name in fields]
+            each = [*map(read_all, fields)]
             end = min(first + len(each[0]), len(found)) - 1
             last: Any = found[end]
             if last._contents is not contents or last._position != end - first:
                 raise ValueError("hits must be those that a query has returned, from the first on")
-        if not first:  # they are all, mostly
+        if read is None:  # they are all, mostly
             read = each
         else:
             for column, more in zip(read, each, strict=True):
                 column += more
         first = len(read[0])
+    if read is None:
+        return [[] for _ in fields]
     if first > len(found):
         for column in read:
             del column[len(found) :]

@@ -75,8 +75,10 @@ class Column:
 
     def texts(self, numbers: Sequence[int]) -> list[str | None]:
         """Return some strings, which are UTF-8, as text; raise as ``get``."""
+        if self.strings is None:  # as metadata of documents that have none
+            return [None] * len(numbers)
         try:
-            if self._nulls is None and self.strings is not None:
+            if self._nulls is None:
                 decoded: Any = backend.current().decode(self.strings, numbers)
                 if decoded is not None:
                     texts: list[str | None] = decoded

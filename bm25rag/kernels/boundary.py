@@ -24,7 +24,7 @@ is right by construction; this is the whole list:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -300,12 +300,29 @@ class Backend(ABC):
             What all read the rest from, by their positions here.
         """
         hits = []
-        for position, id in enumerate(ids):
+        for position, (id, score) in enumerate(zip(ids, scores, strict=True)):
             hit: Any = kind.__new__(kind)
-            hit.id, hit.score = id, scores[position]
+            hit.id, hit.score = id, score
             hit._contents, hit._position = contents, position
             hits.append(hit)
         return hits
+
+    def make_models(
+        self, kind: type[T], each: Iterable[dict[str, Any]], given: Set[str]
+    ) -> list[T]:
+        """Make models of Pydantic whose values need no check; see ``models.make_models``."""
+        models = []
+        for values in each:
+            model = kind.__new__(kind)
+            for name, value in (
+                ("__dict__", values),
+                ("__pydantic_fields_set__", set(given)),
+                ("__pydantic_extra__", None),
+                ("__pydantic_private__", None),
+            ):
+                object.__setattr__(model, name, value)
+            models.append(model)
+        return models
 
     def find_pieces(self, data: UInt8, offsets: Int64, often: int) -> Pieces | None:
         """Find byte strings that are frequent in some texts.

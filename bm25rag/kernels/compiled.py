@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from bm25rag.common.arrays import Float64, Int64, UInt8, UInt16, UInt32, UInt64, Unsigned
@@ -36,6 +36,7 @@ scratch = load("scratch")
 for _name in ("collecting", "planning", "exact", "coarse", "filtered", "strips", "lookup"):
     load(_name)  # which `searching` imports
 analyzing, lookup, searching = load("analyzing"), load("lookup"), load("searching")
+making = load("making")
 for _name in WRITING:
     find(_name)  # or a build would be the first to miss it
 
@@ -172,8 +173,15 @@ class CompiledBackend(Backend):
         self, kind: type[T], ids: Sequence[str], scores: Sequence[float], contents: object
     ) -> list[T]:
         """Make hits; see ``Backend``."""
-        hits: list[T] = lookup.make_unread(kind, ids, scores, contents)
+        hits: list[T] = making.make_unread(kind, ids, scores, contents)
         return hits
+
+    def make_models(
+        self, kind: type[T], each: Iterable[dict[str, Any]], given: Set[str]
+    ) -> list[T]:
+        """Make models of Pydantic; see ``Backend``."""
+        models: list[T] = making.make_models(kind, each, given)
+        return models
 
     def _unpack(
         self, pieces: UInt64, numbers: UInt16, starts: Int64, stops: Int64

@@ -538,18 +538,3 @@ def _wrong(
     if highest >= block_size:
         return 1
     return 2 if falls else 0
-
-
-def make_unread(kind, ids, scores, contents):
-    """Make hits; see ``Backend.make_unread``."""
-    hit_type: type = kind
-    hits: list = []
-    position: cython.Py_ssize_t
-    for position in range(len(ids)):
-        hit = hit_type.__new__(hit_type)
-        hit.id = ids[position]
-        hit.score = scores[position]
-        hit._contents = contents
-        hit._position = position
-        hits.append(hit)
-    return hits

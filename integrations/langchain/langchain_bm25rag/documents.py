@@ -8,11 +8,10 @@ from typing import Any, TypeAlias
 from uuid import uuid4
 
 from langchain_core.documents import Document
-from pydantic import BaseModel
 
 from bm25rag import BM25Index, Hit
 from bm25rag import Document as StoredDocument
-from bm25rag.adapters import OnDuplicate, check_sequence, columns, maker_of, with_fields
+from bm25rag.adapters import OnDuplicate, check_sequence, columns, make_models, with_fields
 from bm25rag.errors import MetadataError
 
 Ids: TypeAlias = Iterable[str | float]
@@ -29,7 +28,6 @@ _REST = {
     for name, value in Document(id="", page_content="", metadata={}).__dict__.items()
     if name not in _GIVEN
 }
-_make = maker_of(BaseModel)
 
 
 class _Unnamed(StoredDocument):
@@ -56,7 +54,7 @@ def to_documents(
         {"id": id, "metadata": own, "page_content": text, **_REST}
         for id, text, own in zip(ids, texts, metadata, strict=True)
     ]
-    return _make(Document, each, _GIVEN)
+    return make_models(Document, each, _GIVEN)
 
 
 def _other_text(document: StoredDocument | Hit) -> str:

@@ -169,11 +169,12 @@ class SearchingBM25(Stored, BaseRetriever):
 
     def _asked(self, query: object, given: Mapping[str, Any]) -> tuple[int, Filter | None, Asking]:
         """Return what a call asks for, with the fields in place of arguments that are None."""
-        unknown = [name for name in given if name not in _PER_CALL]
-        check_call(type(self).__name__, query, unknown, _TAKES)
         asked = self.__dict__
+        unknown: list[str] = []
         if given:
+            unknown = [name for name in given if name not in _PER_CALL]
             asked = asked | {name: value for name, value in given.items() if value is not None}
+        check_call(type(self).__name__, query, unknown, _TAKES)
         return asked["k"], asked["filter"], Asking._make(_options_in(asked))
 
     def _documents(self, hits: Sequence[Hit]) -> list[Document]:

@@ -33,12 +33,11 @@ from llama_index.core.schema import (
     TextNode,
 )
 from llama_index.core.storage.docstore.utils import doc_to_json
-from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, from_json, to_jsonable_python
 
 from bm25rag import BM25Index, Hit
 from bm25rag import Document as Stored
-from bm25rag.adapters import columns, decode_metadata, encode_metadata, maker_of, spans_of
+from bm25rag.adapters import columns, decode_metadata, encode_metadata, make_models, spans_of
 from bm25rag.errors import CorruptIndexError, MetadataError
 
 NODE_KEY = "__node__"
@@ -63,7 +62,6 @@ _FRESH = [
     if type(value) in (dict, list) and name != "metadata"
 ]
 _GIVEN, _SCORED = frozenset({"id_", "metadata", "text"}), frozenset({"node", "score"})
-_construct = maker_of(BaseModel)
 
 
 # --- writing ----------------------------------------------------------------------
@@ -212,7 +210,7 @@ def to_nodes(documents: Sequence[Hit | Stored]) -> list[BaseNode]:
     """Return new nodes of their original classes; what was not stored as a node is a text node."""
     ids, texts, metadata, payloads = columns(documents, "id", "text", "metadata", "payload")
     made = [*map(_to_node, ids, texts, metadata, map(_parse, ids, payloads))]
-    bare = _construct(TextNode, [one for one in made if isinstance(one, dict)], _GIVEN)
+    bare = make_models(TextNode, [one for one in made if isinstance(one, dict)], _GIVEN)
     if len(bare) == len(made):  # as of most indexes
         return bare  # type: ignore[return-value]
     each = iter(bare)
@@ -259,7 +257,7 @@ def with_spans(node: BaseNode, hit: Hit | None, key: str) -> BaseNode:
 def with_scores(nodes: Iterable[BaseNode], scores: Iterable[float]) -> list[NodeWithScore]:
     """Return nodes with their scores."""
     each = [{"node": node, "score": score} for node, score in zip(nodes, scores, strict=True)]
-    return _construct(NodeWithScore, each, _SCORED)
+    return make_models(NodeWithScore, each, _SCORED)
 
 
 def _make_node(
