@@ -209,9 +209,9 @@ def _number_of(numbers, term, table: _Table | None, unknown: list):
 def _look_up(numbers, term, table: _Table, unknown: list):
     """Return the number of a new term; ``None``: it is left to Python."""
     size: cython.Py_ssize_t = 0
-    room: cython.uchar[192]  # three bytes for each of the characters that are written there
+    room: cython.uchar[192]  # most terms that are not ASCII are shorter
     if cython.compiled:
-        name = short_utf8_of(term, cython.address(size), room)  # noqa: F821 - of the .pxd
+        name = short_utf8_of(term, cython.address(size), room, cython.sizeof(room))  # noqa: F821
     else:
         name, size = utf8_of(term)
     if size < 0:

@@ -71,10 +71,10 @@ cdef extern from *:
     #define BM25RAG_SHORT 64
 
     static inline const unsigned char *bm25rag_short_utf8(
-        PyObject *text, Py_ssize_t *size, unsigned char *room
+        PyObject *text, Py_ssize_t *size, unsigned char *room, Py_ssize_t length
     ) {
         Py_ssize_t most = PyUnicode_Check(text) ? bm25rag_room(text) : -1;
-        if (most >= 0 && most <= 3 * BM25RAG_SHORT) {
+        if (most >= 0 && most <= length) {
             *size = bm25rag_write(text, room);
             if (*size >= 0) return room;
         }
@@ -122,7 +122,8 @@ cdef extern from *:
     Py_ssize_t SHORT "BM25RAG_SHORT"
     const unsigned char *utf8_of "bm25rag_utf8" (object text, Py_ssize_t *size) except NULL
     const unsigned char *short_utf8_of "bm25rag_short_utf8" (object text, Py_ssize_t *size,
-                                                             unsigned char *room) except NULL
+                                                             unsigned char *room,
+                                                             Py_ssize_t length) except NULL
     Py_ssize_t utf8_room "bm25rag_room" (object text)
     Py_ssize_t write_utf8 "bm25rag_write" (object text, unsigned char *start)
     object text_of "bm25rag_text" (const unsigned char *data, Py_ssize_t start, Py_ssize_t stop)
