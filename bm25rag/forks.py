@@ -75,7 +75,7 @@ LAZY_MODULES = (
     "bm25rag.vectors",
 )
 # What functions import of others; ``numpy.unique`` imports ``numpy.ma``.
-_OTHERS = ("Stemmer", "encodings.utf_32_le", "numpy.ma", "urllib.parse")
+_OTHERS = ("Stemmer", "encodings.utf_32_le", "numpy.ma", "shutil", "urllib.parse")
 
 importing = RLock()
 """Held while a function imports a module that does something at forks itself.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -136,6 +135,8 @@ def folder_to_fill(folder: str) -> Iterator[None]:
 
 
 def _remove_empty(folder: str, parents: list[str]) -> None:
+    import shutil  # see ``link_file``
+
     with locked_folder(folder):
         files = [files for _, _, files in os.walk(folder)]  # its own first
         if set().union(*files) <= _EMPTY and "manifest.json" not in files[0]:

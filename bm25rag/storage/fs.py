@@ -7,7 +7,6 @@ what it could not write, and report that a second flush succeeded.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
@@ -35,6 +34,8 @@ def link_file(source: str, target: str) -> None:
     try:
         os.link(source, target)
     except (OSError, AttributeError):  # the file system has no links, or Python has none
+        import shutil  # loads three libraries of compression, which few need
+
         with open(source, "rb") as old, new_file(target) as new:
             shutil.copyfileobj(old, new)
 
