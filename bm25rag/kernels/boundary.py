@@ -24,7 +24,8 @@ is right by construction; this is the whole list:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -307,16 +308,19 @@ class Backend(ABC):
             hits.append(hit)
         return hits
 
-    def make_models(
-        self, kind: type[T], each: Iterable[dict[str, Any]], given: Set[str]
-    ) -> list[T]:
+    def make_models(self, like: T, columns: Mapping[str, Sequence[object]]) -> list[T]:
         """Make models of Pydantic whose values need no check; see ``models.make_models``."""
         models = []
-        for values in each:
-            model = kind.__new__(kind)
+        for own in zip(*columns.values(), strict=True):
+            values = {
+                name: copy(value) if type(value) in (dict, list) else value
+                for name, value in vars(like).items()
+            }
+            values.update(zip(columns, own, strict=True))
+            model = type(like).__new__(type(like))
             for name, value in (
                 ("__dict__", values),
-                ("__pydantic_fields_set__", set(given)),
+                ("__pydantic_fields_set__", {*columns}),
                 ("__pydantic_extra__", None),
                 ("__pydantic_private__", None),
             ):

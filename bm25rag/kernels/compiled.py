@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bm25rag.common.arrays import Float64, Int64, UInt8, UInt16, UInt32, UInt64, Unsigned
@@ -176,11 +176,9 @@ class CompiledBackend(Backend):
         hits: list[T] = making.make_unread(kind, ids, scores, contents)
         return hits
 
-    def make_models(
-        self, kind: type[T], each: Iterable[dict[str, Any]], given: Set[str]
-    ) -> list[T]:
+    def make_models(self, like: T, columns: Mapping[str, Sequence[object]]) -> list[T]:
         """Make models of Pydantic; see ``Backend``."""
-        models: list[T] = making.make_models(kind, each, given)
+        models: list[T] = making.make_models(like, columns)
         return models
 
     def _unpack(

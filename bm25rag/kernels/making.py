@@ -31,10 +31,31 @@ def make_unread(kind, ids, scores, contents):
     return hits
 
 
-def make_models(kind, each, given):
+def make_models(like, columns):
     """Make models of Pydantic; see ``Backend.make_models``."""
     models: list = []
-    for values in each:
+    shared: dict = like.__dict__.copy()
+    names: list = list(columns)
+    each: list = [list(columns[name]) for name in names]
+    given = frozenset(names)
+    # What no two models may have in common.
+    of_lists: list = [name for name in shared if type(shared[name]) is list and name not in given]
+    of_dicts: list = [name for name in shared if type(shared[name]) is dict and name not in given]
+    kind = type(like)
+    count: cython.Py_ssize_t = len(each[0]) if each else 0
+    position: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    for own in each:
+        require(len(own) == count, "columns differ in length")
+    for position in range(count):
+        values: dict = shared.copy()
+        for name in of_lists:
+            values[name] = list(values[name])
+        for name in of_dicts:
+            values[name] = dict(values[name])
+        for place in range(len(names)):
+            column: list = each[place]
+            values[names[place]] = column[position]
         model = new_object(kind)
         set_attribute(model, "__dict__", values)
         set_attribute(model, "__pydantic_fields_set__", set(given))

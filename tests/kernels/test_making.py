@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -33,30 +32,39 @@ class Model:
         raise AssertionError
 
 
+def like(**values: Any) -> Model:
+    model = object.__new__(Model)
+    vars(model).update(values)
+    return model
+
+
 def test_models_have_the_values_and_sets_of_their_own(backend: str) -> None:
-    values = [{"text": "a", "more": []}, {"text": "b"}]
-    models = make_models(Model, iter(values), {"text": None}.keys())
+    blank = like(kind="m", text="", tags=["a"], more={"b": 1}, values=(), own=[])
+    own = [{}, [1]]
+    models: list[Any] = make_models(blank, {"text": ["a", "b"], "own": own})
     assert [type(one) for one in models] == [Model, Model]
-    for model, own in zip(models, values, strict=True):
-        assert vars(model) is own
-        assert model.__pydantic_fields_set__ == {"text"}
+    for model, text, value in zip(models, "ab", own, strict=True):
+        assert [*vars(model)] == [*vars(blank)], "in the order of its class"
+        assert vars(model) == {**vars(blank), "text": text, "own": value}
+        assert vars(model)["own"] is value
+        assert model.__pydantic_fields_set__ == {"text", "own"}
         assert model.__pydantic_extra__ is None
         assert model.__pydantic_private__ is None
-    assert models[0].__pydantic_fields_set__ is not models[1].__pydantic_fields_set__
-    assert make_models(Model, [], set()) == []
+    first, second = models
+    for name in ("tags", "more"):
+        assert len({id(vars(one)[name]) for one in (blank, first, second)}) == 3
+    assert first.__pydantic_fields_set__ is not second.__pydantic_fields_set__
+    assert vars(blank)["text"] == ""
+    assert make_models(blank, {"text": []}) == make_models(blank, {}) == []
 
 
 def test_what_cannot_be_made_is_an_error(backend: str) -> None:
-    def each() -> Iterator[dict[str, Any]]:
-        yield {}
-        raise KeyError("of the caller")
-
-    with pytest.raises(KeyError, match="of the caller"):
-        make_models(Model, each(), set())
+    with pytest.raises(ValueError, match=r"differ in length|shorter|longer"):
+        make_models(like(), {"a": [1, 2], "b": [1]})
     with pytest.raises((TypeError, AttributeError)):
-        make_models("Model", [{}], set())  # type: ignore[type-var]
-    with pytest.raises(AttributeError):
-        make_models(Hit, [{}], set())  # which has other slots
+        make_models("text", {"a": [1]})
+    with pytest.raises((TypeError, AttributeError)):
+        make_models(Hit("a", 1.0, None), {"id": ["a"]})  # which has other slots
     with pytest.raises(ValueError, match=r"differ in length|shorter"):
         backends.current().make_unread(Hit, ["a", "b"], [1.0], None)
 

@@ -21,13 +21,7 @@ NewIds: TypeAlias = Iterable[str | float | None]
 Metadatas: TypeAlias = Iterable[Mapping[str, Any] | None]
 
 _END = object()
-# The fields of a document that are not the index's.
-_GIVEN = frozenset({"id", "page_content", "metadata"})
-_REST = {
-    name: value
-    for name, value in Document(id="", page_content="", metadata={}).__dict__.items()
-    if name not in _GIVEN
-}
+_BLANK = Document(id="", page_content="", metadata={})
 
 
 class _Unnamed(StoredDocument):
@@ -50,11 +44,7 @@ def to_documents(
     if None in texts:
         pairs = zip(texts, stored, strict=True)
         texts = [_other_text(one) if text is None else text for text, one in pairs]
-    each = [
-        {"id": id, "metadata": own, "page_content": text, **_REST}
-        for id, text, own in zip(ids, texts, metadata, strict=True)
-    ]
-    return make_models(Document, each, _GIVEN)
+    return make_models(_BLANK, {"id": ids, "metadata": metadata, "page_content": texts})
 
 
 def _other_text(document: StoredDocument | Hit) -> str:

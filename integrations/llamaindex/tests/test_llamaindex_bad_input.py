@@ -76,7 +76,6 @@ def test_bytes_in_metadata_have_a_place_in_a_node() -> None:
         b'{"llama_index":[]}',
         b'{"llama_index":{}}',
         b'{"llama_index":{"node":1}}',
-        b'{"llama_index":{"node":{}}}',
         b'{"llama_index":{"node":{},"at":["x"]}}',
         b'{"llama_index":{"node":{},"text":1}}',
         b'{"llama_index":{"node":{"relationships":[]},"text":"x"}}',
