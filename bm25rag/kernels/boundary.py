@@ -24,8 +24,9 @@ is right by construction; this is the whole list:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -286,27 +287,54 @@ class Backend(ABC):
             If one is not UTF-8.
         """
 
-    def make_unread(
-        self, kind: type[T], ids: Sequence[str], scores: Sequence[float], contents: object
-    ) -> list[T]:
-        """Make hits of which nothing else has been read yet.
+    def make_hits(
+        self,
+        kinds: tuple[Any, Any, Any],
+        answer: object,
+        query: int,
+        columns: tuple[Sequence[int], Sequence[int], Sequence[str], Sequence[float]],
+        counts: Iterable[int],
+    ) -> list[Any]:
+        """Make the hits of some queries, of which nothing else has been read yet.
 
         Parameters
         ----------
-        kind
-            The class of the hits; what it does when one is made is left out.
-        ids, scores
-            What each has.
-        contents
-            What all read the rest from, by their positions here.
+        kinds
+            The classes of a hit, of the list of a query's, and of their contents; what these do
+            when one is made is left out.
+        answer
+            What the contents of all have in common.
+        query
+            The number of the first query.
+        columns
+            Of each hit its number, row, id and score, those of one query after those of the one
+            before.
+        counts
+            How many hits each query has.
+
+        Returns
+        -------
+        hits
+            Those of each query.
         """
-        hits = []
-        for position, (id, score) in enumerate(zip(ids, scores, strict=True)):
-            hit: Any = kind.__new__(kind)
-            hit.id, hit.score = id, score
-            hit._contents, hit._position = contents, position
-            hits.append(hit)
-        return hits
+        kind, listing, holding = kinds
+        each = zip(*columns, strict=True)
+        made = []
+        for number, count in enumerate(counts, query):
+            own = [*islice(each, count)]
+            require(len(own) == count, "queries have other hits than there are")
+            contents: Any = holding.__new__(holding)
+            contents._answer, contents._query, contents._read = answer, number, {}
+            lists = [*map(list, zip(*own, strict=True))] or [[], [], [], []]
+            contents._numbers, contents._rows, contents._ids, contents._scores = lists
+            hits = listing.__new__(listing)
+            for position, (_, _, id, score) in enumerate(own):
+                hit: Any = kind.__new__(kind)
+                hit.id, hit.score = id, score
+                hit._contents, hit._position = contents, position
+                hits.append(hit)
+            made.append(hits)
+        return made
 
     def make_models(self, like: T, columns: Mapping[str, Sequence[object]]) -> list[T]:
         """Make models of Pydantic whose values need no check; see ``models.make_models``."""

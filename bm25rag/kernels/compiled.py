@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bm25rag.common.arrays import Float64, Int64, UInt8, UInt16, UInt32, UInt64, Unsigned
@@ -169,11 +169,16 @@ class CompiledBackend(Backend):
         decoded: list[str] | None = lookup.decode(prepared, numbers)
         return decoded
 
-    def make_unread(
-        self, kind: type[T], ids: Sequence[str], scores: Sequence[float], contents: object
-    ) -> list[T]:
-        """Make hits; see ``Backend``."""
-        hits: list[T] = making.make_unread(kind, ids, scores, contents)
+    def make_hits(
+        self,
+        kinds: tuple[Any, Any, Any],
+        answer: object,
+        query: int,
+        columns: tuple[Sequence[int], Sequence[int], Sequence[str], Sequence[float]],
+        counts: Iterable[int],
+    ) -> list[Any]:
+        """Make the hits of some queries; see ``Backend``."""
+        hits: list[Any] = making.make_hits(kinds, answer, query, columns, counts)
         return hits
 
     def make_models(self, like: T, columns: Mapping[str, Sequence[object]]) -> list[T]:

@@ -11,3 +11,4 @@ cdef extern from *:
     """
     object new_object "bm25rag_new" (object kind)
     int set_attribute "PyObject_GenericSetAttr" (object instance, object name, object value) except -1
+    int append "PyList_Append" (object items, object item) except -1

@@ -7,6 +7,7 @@ import cython
 from bm25rag.kernels.checks import require
 
 if not cython.compiled:
+    append = list.append
     set_attribute = object.__setattr__
 
     def new_object(kind: type) -> object:
@@ -14,21 +15,46 @@ if not cython.compiled:
         return kind.__new__(kind)
 
 
-def make_unread(kind, ids, scores, contents):
-    """Make hits; see ``Backend.make_unread``."""
-    hits: list = []
-    own_ids: list = list(ids)  # which nothing that is called here changes
+def make_hits(kinds, answer, query, columns, counts):
+    """Make the hits of some queries; see ``Backend.make_hits``."""
+    made: list = []
+    kind, listing, holding = kinds
+    numbers, rows, ids, scores = columns
+    # Lists which nothing that is called here changes.
+    own_numbers: list = list(numbers)
+    own_rows: list = list(rows)
+    own_ids: list = list(ids)
     own_scores: list = list(scores)
-    position: cython.Py_ssize_t
-    require(len(own_ids) == len(own_scores), "ids and scores differ in length")
-    for position in range(len(own_ids)):
-        hit = new_object(kind)
-        hit.id = own_ids[position]
-        hit.score = own_scores[position]
-        hit._contents = contents
-        hit._position = position
-        hits.append(hit)
-    return hits
+    first: cython.Py_ssize_t = 0
+    last: cython.Py_ssize_t
+    count: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    number: cython.Py_ssize_t = query
+    for own in (own_numbers, own_rows, own_scores):
+        require(len(own) == len(own_ids), "hits differ in number")
+    for count in counts:
+        last = first + count
+        require(first <= last <= len(own_ids), "queries have other hits than there are")
+        contents = new_object(holding)
+        contents._answer = answer
+        contents._query = number
+        contents._numbers = own_numbers[first:last]
+        contents._rows = own_rows[first:last]
+        contents._ids = own_ids[first:last]
+        contents._scores = own_scores[first:last]
+        contents._read = {}
+        hits = new_object(listing)
+        for place in range(first, last):
+            hit = new_object(kind)
+            hit.id = own_ids[place]
+            hit.score = own_scores[place]
+            hit._contents = contents
+            hit._position = place - first
+            append(hits, hit)
+        made.append(hits)
+        first = last
+        number += 1
+    return made
 
 
 def make_models(like, columns):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import TypeAlias, overload
 
@@ -73,10 +73,6 @@ class TermLists(Sequence[list[str]]):
         several = sum(len(own) - 1 for own in self.of_words if type(own) is tuple)
         return len(self.of_words) + several + sum(map(len, self.more.values()))
 
-    def lazily(self) -> Iterator[Collection[str]]:
-        """Yield the terms of each text; the list is made when they are read."""
-        return (_Terms(self, number) for number in range(len(self)))
-
     def __len__(self) -> int:
         return len(self.counts)
 
@@ -95,24 +91,3 @@ class TermLists(Sequence[list[str]]):
         end = int(self._ends[numbers])
         words = self.tokens[end - int(self.counts[numbers]) : end].tolist()
         return all_terms(self.of_words[word] for word in words) + self.more.get(numbers, [])
-
-
-class _Terms(Collection[str]):
-    """The terms of one of some texts."""
-
-    __slots__ = ("_lists", "_number")
-
-    def __init__(self, lists: TermLists, number: int) -> None:
-        self._lists, self._number = lists, number
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._lists[self._number])
-
-    def __len__(self) -> int:
-        return len(self._lists[self._number])
-
-    def __contains__(self, term: object) -> bool:
-        return term in self._lists[self._number]
-
-    def __reduce__(self) -> tuple[type[list[str]], tuple[list[str]]]:
-        return list, ([*self],)  # a hit that is sent needs no other terms

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -13,7 +12,6 @@ from bm25rag.common.arrays import Float64, Int64, as_index
 from bm25rag.common.lazy import lazy_property
 from bm25rag.documents import Hit
 from bm25rag.kernels.records import Allowed, Matches
-from bm25rag.kernels.term_lists import TermLists
 from bm25rag.search.finding import Finder, Wanted, cut_of, warn_of_cut
 from bm25rag.search.plain_terms import RestrictedTerms, Terms
 from bm25rag.search.snapshot import Snapshot
@@ -64,20 +62,16 @@ class BatchResult:
 
     def hits(self) -> list[list[Hit]]:
         """Return the matches of each query as fresh hits."""
-        snapshot, wanted, terms_of = self._snapshot, self._wanted, self._terms
-        hits = snapshot.hits
-        totals: Iterable[Totals | None] = [None] * len(self.counts)
+        snapshot, wanted, used = self._snapshot, self._wanted, self.rows >= 0
+        totals: Sequence[Totals | None] = [None] * len(self.counts)
         if wanted.shaping is not None:
-            totals = (totals_of(snapshot, one, wanted) for one in self._asked)
-        lists = terms_of.lazily() if isinstance(terms_of, TermLists) else terms_of
-        corrections = self.corrections or repeat(None, len(self.counts))
-        rows, scores = self.rows.tolist(), self.scores.tolist()
-        used = zip(rows, scores, self.counts.tolist(), corrections, strict=True)
-        each = zip(used, lists, totals, strict=True)
-        return [
-            hits(row[:n], row_scores[:n], fixed, terms, own)
-            for (row, row_scores, n, fixed), terms, own in each
-        ]
+            totals = [totals_of(snapshot, one, wanted) for one in self._asked]
+        found = self.rows[used].tolist(), self.scores[used].tolist(), self.counts.tolist()
+        each: list[list[Hit]] = [*snapshot.hits_of_each(*found, self._terms, totals)]
+        for hits, corrected in zip(each, self.corrections, strict=False):
+            for hit in hits if corrected else ():
+                hit.corrections = dict(corrected)
+        return each
 
     def totals(self) -> Int64:
         """Count all matches of each query, those that are not returned too, int64 (q,).

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, chain, groupby, islice, pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -41,10 +41,6 @@ _READ_TOGETHER = 16
 
 # Fewer ids than this are looked up faster one by one than all at once.
 _FEW_IDS = 16
-
-
-# The terms of a query, and what analysed it.
-_Asked: TypeAlias = tuple[Analyzer, Collection[str]]
 
 
 class Snapshot:
@@ -371,20 +367,38 @@ class Snapshot:
         They say what was corrected in the query, where its ``terms`` are in their texts, and how
         large their groups are.
         """
-        asked = self.analyzer, terms
-        if self.is_plain:
-            hits = Hits(_hits_of(self.views[0], rows, scores, asked, rows, totals))
-        else:
-            hits = Hits()
-            for segment_index, places in groupby(map(self.locate, rows), itemgetter(0)):
-                numbers = [number for _, number in places]
-                own = slice(len(hits), len(hits) + len(numbers))
-                view = self.views[segment_index]
-                hits += _hits_of(view, numbers, scores[own], asked, rows[own], totals)
+        (hits,) = self.hits_of_each(rows, scores, (len(rows),), (terms,), (totals,))
         if corrections:
             for hit in hits:
                 hit.corrections = dict(corrections)
         return hits
+
+    def hits_of_each(
+        self,
+        rows: Sequence[int],
+        scores: Sequence[float],
+        counts: Sequence[int],
+        terms: Sequence[Collection[str]],
+        totals: Sequence[Totals | None],
+    ) -> list[Hits]:
+        """Return fresh hits of some queries, of which each has so many of the rows, in order."""
+        if self.is_plain:
+            answer = _Answer(self.views[0], self.analyzer, terms, totals)
+            return _make_hits(answer, 0, rows, rows, scores, counts)
+        each: list[Hits] = []
+        first = 0
+        for query, count in enumerate(counts):
+            hits = Hits()
+            located = map(self.locate, rows[first : first + count])
+            for segment_index, places in groupby(located, itemgetter(0)):
+                answer = _Answer(self.views[segment_index], self.analyzer, terms, totals)
+                numbers = [number for _, number in places]
+                own = slice(first, first + len(numbers))
+                (part,) = _make_hits(answer, query, numbers, rows[own], scores[own], [len(numbers)])
+                hits += part
+                first = own.stop
+            each.append(hits)
+        return each
 
     @lazy_property
     def _living(self) -> tuple[Allowed | None, ...]:
@@ -483,32 +497,40 @@ def _arrays(view: SegmentView, weights: Float32) -> SegmentArrays:
     return SegmentArrays(*arrays, postings.strips)
 
 
+class _Answer(NamedTuple):
+    """What the contents of hits have in common that one search found in one segment.
+
+    ``terms`` and ``totals`` are those of each query.
+    """
+
+    view: SegmentView
+    analyzer: Analyzer
+    terms: Sequence[Collection[str]]
+    totals: Sequence[Totals | None]
+
+
 class _Contents:
-    """The contents of some documents of a segment, read together when one is first asked for."""
+    """The contents of some documents of a segment, read together when one is first asked for.
 
-    __slots__ = ("_asked", "_ids", "_numbers", "_read", "_rows", "_scores", "_totals", "_view")
+    ``Backend.make_hits`` makes it.
+    """
 
-    def __init__(
-        self,
-        view: SegmentView,
-        numbers: Sequence[int],
-        ids: Sequence[str],
-        scores: Sequence[float],
-        asked: _Asked,
-        rows: Sequence[int],
-        totals: Totals | None,
-    ) -> None:
-        self._view, self._numbers, self._asked = view, numbers, asked
-        self._ids, self._scores = ids, scores
-        self._rows, self._totals = rows, totals
-        self._read: dict[tuple[str, int], list[Any]] = {}
+    __slots__ = ("_answer", "_ids", "_numbers", "_query", "_read", "_rows", "_scores")
+
+    _answer: _Answer
+    _query: int
+    _numbers: list[int]
+    _rows: list[int]
+    _ids: list[str]
+    _scores: list[float]
+    _read: dict[tuple[str, int], list[Any]]
 
     @property
     def matcher(self) -> QueryMatcher:
         """Finds the words of the query."""
         from bm25rag.analysis.snippets import QueryMatcher  # most searches do without
 
-        return QueryMatcher(*self._asked)
+        return QueryMatcher(self._answer.analyzer, self._answer.terms[self._query])
 
     def read(self, name: str, position: int) -> Any:
         """Return the text, metadata, payload or fields of one document."""
@@ -518,18 +540,22 @@ class _Contents:
             first = block * _READ_TOGETHER
             numbers = self._numbers[first : first + _READ_TOGETHER]
             # If two threads read at the same time, both return what the first one stored.
-            values = self._read.setdefault((name, block), _read(self._view, name, numbers))
+            values = _read(self._answer.view, name, numbers)
+            values = self._read.setdefault((name, block), values)
         return values[within]
 
     def group_size(self, position: int) -> int | None:
         """Return how many documents of one's group match."""
-        return None if self._totals is None else self._totals.group_size(self._rows[position])
+        totals = self._answer.totals[self._query]
+        return None if totals is None else totals.group_size(self._rows[position])
 
     def read_all(self, name: str) -> list[Any]:
         """Return a field of each document; a list of new objects."""
         if name == "id":
             return [*self._ids]
-        return [*self._scores] if name == "score" else _read(self._view, name, self._numbers)
+        if name == "score":
+            return [*self._scores]
+        return _read(self._answer.view, name, self._numbers)
 
 
 def _read(view: SegmentView, name: str, numbers: Sequence[int]) -> list[Any]:
@@ -555,18 +581,18 @@ def _read_fields(segment: Segment, numbers: Sequence[int]) -> list[dict[str, str
     return fields
 
 
-def _hits_of(
-    view: SegmentView,
+def _make_hits(
+    answer: _Answer,
+    query: int,
     numbers: Sequence[int],
-    scores: Sequence[float],
-    asked: _Asked,
     rows: Sequence[int],
-    totals: Totals | None,
-) -> list[Hit]:
-    """Return fresh hits for documents of one segment."""
-    ids: Any = view.segment.ids.column.texts(numbers)  # none is missing
-    contents = _Contents(view, numbers, ids, scores, asked, rows, totals)
-    return backend.current().make_unread(Hit, ids, scores, contents)
+    scores: Sequence[float],
+    counts: Sequence[int],
+) -> list[Hits]:
+    """Return fresh hits of the queries from one on, for documents of one segment."""
+    ids: Any = answer.view.segment.ids.column.texts(numbers)  # none is missing
+    kinds, columns = (Hit, Hits, _Contents), (numbers, rows, ids, scores)
+    return backend.current().make_hits(kinds, answer, query, columns, counts)
 
 
 def by_row(values: Sequence[Float64], snapshot: Snapshot) -> Float64:

@@ -8,6 +8,7 @@ import pytest
 
 from bm25rag import Hit
 from bm25rag.adapters import make_models
+from bm25rag.documents import Hits
 from bm25rag.kernels import backend as backends
 
 
@@ -65,8 +66,48 @@ def test_what_cannot_be_made_is_an_error(backend: str) -> None:
         make_models("text", {"a": [1]})
     with pytest.raises((TypeError, AttributeError)):
         make_models(Hit("a", 1.0, None), {"id": ["a"]})  # which has other slots
-    with pytest.raises(ValueError, match=r"differ in length|shorter"):
-        backends.current().make_unread(Hit, ["a", "b"], [1.0], None)
+
+
+class Holding:
+    """Holds what hits have in common; what it does when one is made is left out."""
+
+    def __init__(self) -> None:
+        raise AssertionError
+
+
+def made_hits(kind: type, columns: Any, counts: Any, query: int = 0) -> list[Any]:
+    return backends.current().make_hits((kind, Hits, Holding), "answer", query, columns, counts)
+
+
+def test_hits_have_the_contents_of_their_query(backend: str) -> None:
+    columns = [4, 5, 6], range(7, 10), ["a", "b", "c"], (3.0, 2.0, 1.0)
+    first, none, last = made_hits(Hit, columns, iter([2, 0, 1]), query=5)
+    assert [type(one) for one in (first, none, last)] == [Hits] * 3
+    assert [(hit.id, hit.score, hit._position) for hit in first] == [("a", 3.0, 0), ("b", 2.0, 1)]
+    assert [(hit.id, hit.score, hit._position) for hit in last] == [("c", 1.0, 0)]
+    assert none == []
+    assert first[0]._contents is first[1]._contents is not last[0]._contents
+    assert vars(last[0]._contents) == {
+        "_answer": "answer",
+        "_query": 7,
+        "_numbers": [6],
+        "_rows": [9],
+        "_ids": ["c"],
+        "_scores": [1.0],
+        "_read": {},
+    }
+    assert made_hits(Hit, ([], [], [], []), []) == []
+
+
+@pytest.mark.parametrize("counts", [[3], [1, 2], [-1], [1, -1], [2**62, 2**62]])
+def test_no_hit_is_made_of_nothing(backend: str, counts: list[int]) -> None:
+    with pytest.raises((ValueError, OverflowError)):
+        made_hits(Hit, ([1, 2], [1, 2], ["a", "b"], [2.0, 1.0]), counts)
+
+
+def test_columns_of_hits_are_as_long_as_each_other(backend: str) -> None:
+    with pytest.raises(ValueError, match=r"differ in number|shorter|longer"):
+        made_hits(Hit, ([1, 2], [1, 2], ["a", "b"], [1.0]), [2])
 
 
 def test_lists_may_change_while_hits_are_made(backend: str) -> None:
@@ -82,5 +123,5 @@ def test_lists_may_change_while_hits_are_made(backend: str) -> None:
             ids.clear()
             scores.clear()
 
-    made = backends.current().make_unread(Greedy, ids, scores, None)
-    assert [vars(one)["score"] for one in made] == [1.0, 2.0, 3.0][: len(made)]
+    (made,) = made_hits(Greedy, ([1, 2, 3], [1, 2, 3], ids, scores), [3])
+    assert [vars(one)["score"] for one in made] == [1.0, 2.0, 3.0]
