@@ -174,7 +174,7 @@ class CompiledBackend(Backend):
         kinds: tuple[Any, Any, Any],
         answer: object,
         query: int,
-        columns: tuple[Sequence[int], Sequence[int], Sequence[str], Sequence[float]],
+        columns: tuple[list[int], list[int], list[str], list[float]],
         counts: Iterable[int],
     ) -> list[Any]:
         """Make the hits of some queries; see ``Backend``."""

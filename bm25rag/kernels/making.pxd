@@ -1,5 +1,9 @@
 cdef extern from *:
     """
+    #ifndef Py_LIMITED_API
+    #include <structmember.h>
+    #endif
+
     /* As ``object.__new__`` of a class that has none of its own. */
     static inline PyObject *bm25rag_new(PyObject *kind) {
         if (!PyType_Check(kind)) {
@@ -8,7 +12,40 @@ cdef extern from *:
         }
         return PyType_GenericNew((PyTypeObject *)kind, NULL, NULL);
     }
+
+    /* Where in an object of a class the value of one of its slots is; 0 if that is not known. */
+    static inline Py_ssize_t bm25rag_slot(PyObject *kind, PyObject *name) {
+        Py_ssize_t offset = 0;
+    #ifndef Py_LIMITED_API
+        PyObject *own = PyObject_GetAttr(kind, name);
+        if (own == NULL) {
+            PyErr_Clear();
+            return 0;
+        }
+        if (Py_TYPE(own) == &PyMemberDescr_Type && PyType_Check(kind)
+                && PyType_IsSubtype((PyTypeObject *)kind, PyDescr_TYPE(own))) {
+            PyMemberDef *member = ((PyMemberDescrObject *)own)->d_member;
+            if (member->type == T_OBJECT_EX && member->flags == 0) offset = member->offset;
+        }
+        Py_DECREF(own);
+    #endif
+        return offset;
+    }
+
+    /* Sets a slot, whose place is known, in a third of the time of an attribute. */
+    static inline int bm25rag_set(PyObject *object, Py_ssize_t offset, PyObject *name,
+                                  PyObject *value) {
+        PyObject **place = (PyObject **)((char *)object + offset), *before;
+        if (offset == 0) return PyObject_SetAttr(object, name, value);
+        before = *place;
+        Py_INCREF(value);
+        *place = value;
+        Py_XDECREF(before);
+        return 0;
+    }
     """
     object new_object "bm25rag_new" (object kind)
+    Py_ssize_t slot_of "bm25rag_slot" (object kind, object name)
+    int set_slot "bm25rag_set" (object instance, Py_ssize_t slot, object name, object value) except -1
     int set_attribute "PyObject_GenericSetAttr" (object instance, object name, object value) except -1
     int append "PyList_Append" (object items, object item) except -1

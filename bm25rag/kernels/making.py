@@ -14,42 +14,54 @@ if not cython.compiled:
         """Return an object whose attributes are not set."""
         return kind.__new__(kind)
 
+    def slot_of(kind: type, name: str) -> int:
+        """Return where a slot is, which interpreted code does not know."""
+        return 0
 
+    def set_slot(instance: object, slot: int, name: str, value: object) -> None:
+        """Set a slot, or an attribute."""
+        set_attribute(instance, name, value)
+
+
+@cython.boundscheck(True)  # who is called here might change the lists
 def make_hits(kinds, answer, query, columns, counts):
     """Make the hits of some queries; see ``Backend.make_hits``."""
     made: list = []
     kind, listing, holding = kinds
+    numbers: list
+    rows: list
+    ids: list
+    scores: list
     numbers, rows, ids, scores = columns
-    # Lists which nothing that is called here changes.
-    own_numbers: list = list(numbers)
-    own_rows: list = list(rows)
-    own_ids: list = list(ids)
-    own_scores: list = list(scores)
     first: cython.Py_ssize_t = 0
     last: cython.Py_ssize_t
     count: cython.Py_ssize_t
     place: cython.Py_ssize_t
     number: cython.Py_ssize_t = query
-    for own in (own_numbers, own_rows, own_scores):
-        require(len(own) == len(own_ids), "hits differ in number")
+    id_slot: cython.Py_ssize_t = slot_of(kind, "id")
+    score_slot: cython.Py_ssize_t = slot_of(kind, "score")
+    contents_slot: cython.Py_ssize_t = slot_of(kind, "_contents")
+    position_slot: cython.Py_ssize_t = slot_of(kind, "_position")
+    require(len(numbers) == len(rows) == len(scores) == len(ids), "hits differ in number")
     for count in counts:
         last = first + count
-        require(first <= last <= len(own_ids), "queries have other hits than there are")
+        require(first <= last <= len(ids), "queries have other hits than there are")
+        is_whole: cython.bint = last - first == len(ids)
         contents = new_object(holding)
         contents._answer = answer
         contents._query = number
-        contents._numbers = own_numbers[first:last]
-        contents._rows = own_rows[first:last]
-        contents._ids = own_ids[first:last]
-        contents._scores = own_scores[first:last]
+        contents._numbers = numbers if is_whole else numbers[first:last]
+        contents._rows = rows if is_whole else rows[first:last]
+        contents._ids = ids if is_whole else ids[first:last]
+        contents._scores = scores if is_whole else scores[first:last]
         contents._read = {}
         hits = new_object(listing)
         for place in range(first, last):
             hit = new_object(kind)
-            hit.id = own_ids[place]
-            hit.score = own_scores[place]
-            hit._contents = contents
-            hit._position = place - first
+            set_slot(hit, id_slot, "id", ids[place])
+            set_slot(hit, score_slot, "score", scores[place])
+            set_slot(hit, contents_slot, "_contents", contents)
+            set_slot(hit, position_slot, "_position", place - first)
             append(hits, hit)
         made.append(hits)
         first = last
@@ -68,6 +80,9 @@ def make_models(like, columns):
     of_lists: list = [name for name in shared if type(shared[name]) is list and name not in given]
     of_dicts: list = [name for name in shared if type(shared[name]) is dict and name not in given]
     kind = type(like)
+    given_slot: cython.Py_ssize_t = slot_of(kind, "__pydantic_fields_set__")
+    extra_slot: cython.Py_ssize_t = slot_of(kind, "__pydantic_extra__")
+    private_slot: cython.Py_ssize_t = slot_of(kind, "__pydantic_private__")
     count: cython.Py_ssize_t = len(each[0]) if each else 0
     position: cython.Py_ssize_t
     place: cython.Py_ssize_t
@@ -84,8 +99,8 @@ def make_models(like, columns):
             values[names[place]] = column[position]
         model = new_object(kind)
         set_attribute(model, "__dict__", values)
-        set_attribute(model, "__pydantic_fields_set__", set(given))
-        set_attribute(model, "__pydantic_extra__", None)
-        set_attribute(model, "__pydantic_private__", None)
+        set_slot(model, given_slot, "__pydantic_fields_set__", set(given))
+        set_slot(model, extra_slot, "__pydantic_extra__", None)
+        set_slot(model, private_slot, "__pydantic_private__", None)
         models.append(model)
     return models

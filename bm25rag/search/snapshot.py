@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, chain, groupby, islice, pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -356,8 +356,8 @@ class Snapshot:
 
     def hits(
         self,
-        rows: Sequence[int],
-        scores: Sequence[float],
+        rows: list[int],
+        scores: list[float],
         corrections: dict[str, str] | None = None,
         terms: Collection[str] = (),
         totals: Totals | None = None,
@@ -375,15 +375,15 @@ class Snapshot:
 
     def hits_of_each(
         self,
-        rows: Sequence[int],
-        scores: Sequence[float],
+        rows: list[int],
+        scores: list[float],
         counts: Sequence[int],
         terms: Sequence[Collection[str]],
         totals: Sequence[Totals | None],
     ) -> list[Hits]:
         """Return fresh hits of some queries, of which each has so many of the rows, in order."""
         if self.is_plain:
-            answer = _Answer(self.views[0], self.analyzer, terms, totals)
+            answer = self.views[0], self.analyzer, terms, totals
             return _make_hits(answer, 0, rows, rows, scores, counts)
         each: list[Hits] = []
         first = 0
@@ -391,7 +391,7 @@ class Snapshot:
             hits = Hits()
             located = map(self.locate, rows[first : first + count])
             for segment_index, places in groupby(located, itemgetter(0)):
-                answer = _Answer(self.views[segment_index], self.analyzer, terms, totals)
+                answer = self.views[segment_index], self.analyzer, terms, totals
                 numbers = [number for _, number in places]
                 own = slice(first, first + len(numbers))
                 (part,) = _make_hits(answer, query, numbers, rows[own], scores[own], [len(numbers)])
@@ -497,16 +497,11 @@ def _arrays(view: SegmentView, weights: Float32) -> SegmentArrays:
     return SegmentArrays(*arrays, postings.strips)
 
 
-class _Answer(NamedTuple):
-    """What the contents of hits have in common that one search found in one segment.
-
-    ``terms`` and ``totals`` are those of each query.
-    """
-
-    view: SegmentView
-    analyzer: Analyzer
-    terms: Sequence[Collection[str]]
-    totals: Sequence[Totals | None]
+# What the contents of hits have in common that one search found in one segment: this, what analyses
+# questions, and the terms of each query and its totals.
+_Answer: TypeAlias = tuple[
+    SegmentView, Analyzer, Sequence[Collection[str]], "Sequence[Totals | None]"
+]
 
 
 class _Contents:
@@ -530,7 +525,8 @@ class _Contents:
         """Finds the words of the query."""
         from bm25rag.analysis.snippets import QueryMatcher  # most searches do without
 
-        return QueryMatcher(self._answer.analyzer, self._answer.terms[self._query])
+        _, analyzer, terms, _ = self._answer
+        return QueryMatcher(analyzer, terms[self._query])
 
     def read(self, name: str, position: int) -> Any:
         """Return the text, metadata, payload or fields of one document."""
@@ -540,13 +536,13 @@ class _Contents:
             first = block * _READ_TOGETHER
             numbers = self._numbers[first : first + _READ_TOGETHER]
             # If two threads read at the same time, both return what the first one stored.
-            values = _read(self._answer.view, name, numbers)
+            values = _read(self._answer[0], name, numbers)
             values = self._read.setdefault((name, block), values)
         return values[within]
 
     def group_size(self, position: int) -> int | None:
         """Return how many documents of one's group match."""
-        totals = self._answer.totals[self._query]
+        totals = self._answer[3][self._query]
         return None if totals is None else totals.group_size(self._rows[position])
 
     def read_all(self, name: str) -> list[Any]:
@@ -555,7 +551,7 @@ class _Contents:
             return [*self._ids]
         if name == "score":
             return [*self._scores]
-        return _read(self._answer.view, name, self._numbers)
+        return _read(self._answer[0], name, self._numbers)
 
 
 def _read(view: SegmentView, name: str, numbers: Sequence[int]) -> list[Any]:
@@ -584,13 +580,13 @@ def _read_fields(segment: Segment, numbers: Sequence[int]) -> list[dict[str, str
 def _make_hits(
     answer: _Answer,
     query: int,
-    numbers: Sequence[int],
-    rows: Sequence[int],
-    scores: Sequence[float],
+    numbers: list[int],
+    rows: list[int],
+    scores: list[float],
     counts: Sequence[int],
 ) -> list[Hits]:
     """Return fresh hits of the queries from one on, for documents of one segment."""
-    ids: Any = answer.view.segment.ids.column.texts(numbers)  # none is missing
+    ids: Any = answer[0].segment.ids.column.texts(numbers)  # none is missing
     kinds, columns = (Hit, Hits, _Contents), (numbers, rows, ids, scores)
     return backend.current().make_hits(kinds, answer, query, columns, counts)
 
