@@ -319,7 +319,7 @@ class WordSplitter:
         if tokens is None:
             tokens = split_word(word, self._apostrophe) if self._auto else [word]
             if self.joins_words:
-                if "." in word or "'" in word[1:2]:
+                if "." in word or "_" in word or "'" in word[1:2]:
                     tokens += other_tokens(word, tokens)
                 if question:
                     tokens += [part for token in tokens for part in asked_parts(token)]

@@ -74,11 +74,13 @@ def is_number(word: str) -> bool:
 def other_tokens(word: str, tokens: list[str]) -> list[str]:
     """Return tokens that a word has beside those that ``split_word`` finds.
 
-    "O'Brien" is also "obrien", "3.11.4" also "3.11", "v2.0" also "2.0".
+    "O'Brien" is also "obrien", "3.11.4" also "3.11", "v2.0" also "2.0", and "snake_case" also
+    "snake" and "case".
     """
     if word[1:2] == "'" and tokens[:1] == [word[2:].partition("'")[0]] and word[0] in "oO":
         return [word[0] + tokens[0]]
-    return [other for token in tokens if "." in token for other in _shorter_numbers(token)]
+    others = [other for token in tokens if "." in token for other in _shorter_numbers(token)]
+    return others + [part for token in tokens if "_" in token for part in token.split("_") if part]
 
 
 def asked_parts(token: str) -> list[str]:

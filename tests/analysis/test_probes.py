@@ -42,6 +42,8 @@ PROBES = [
     ("a PhD student", "Ph.D.", True), ("the U.S.A. team", "usa", True),
     ("the U.S.-led team", "US", True), ("by J.K. Rowling", "JK Rowling", True),
     ("it ends.Then more", "ends", True), ("a .NET app", ".net", True),
+    ("def read_json_file(path):", "read a JSON file", True), ("call snake_case", "snake", True),
+    ("call snake_case", "snakecase", False), ("the __init__ method", "init", True),
     ("the end. Start again", "endstart", False), ("see docs.python.org", "cspy", False),
     # Ampersands, apostrophes, signs.
     ("AT&T shares", "AT&T", True), ("AT&T shares", "att", True), ("the R&D unit", "r&d", True),
@@ -64,8 +66,8 @@ OTHERS = [
 ]  # fmt: skip
 
 
-def test_there_are_eighty_probes() -> None:
-    assert len(PROBES) == len(set(PROBES)) == 80
+def test_there_are_eighty_four_probes() -> None:
+    assert len(PROBES) == len(set(PROBES)) == 84
 
 
 @pytest.mark.usefixtures("backend")
