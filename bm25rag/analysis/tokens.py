@@ -23,9 +23,10 @@ _OTHER_DIGIT = late_pattern("[^\\D0-9]|[\u00b2\u00b3\u00b9\u2070\u2074-\u2079\u2
 # A number with points, perhaps behind letters; and one whose points are between thousands.
 _POINTED = late_pattern(r"(?P<name>[^\W\d_]*)(?P<number>\d+(?:\.\d+)+)")
 _POINTED_THOUSANDS = late_pattern(r"\d{1,3}(?:\.\d{3}){2,}")
-# Letters and digits, and an ordinal, which is one word.
+# Letters and digits: long letters, a long number behind short ones; and an ordinal is one word.
 _MIXED = late_pattern(
-    f"([A-Za-z]{{{SHORTEST_ASKED},}})([0-9]+)|([0-9]+)(?!(?:st|nd|rd|th)$)([A-Za-z]{{2,}})"
+    f"([A-Za-z]{{{SHORTEST_ASKED},}})([0-9]+)|[A-Za-z]+([0-9]{{{SHORTEST_ASKED},}})"
+    "|([0-9]+)(?!(?:st|nd|rd|th)$)([A-Za-z]{2,})"
 )
 _GROUPED = late_pattern(r"\d{1,3}(?:,\d{3})+(?:\.\w+)?")
 _CAMEL = late_pattern(
@@ -84,7 +85,10 @@ def other_tokens(word: str, tokens: list[str]) -> list[str]:
 
 
 def asked_parts(token: str) -> list[str]:
-    """Return the letters and the digits of a token such as "covid19" or "16gb", or nothing."""
+    """Return the letters and the digits of a token such as "covid19" or "16gb", or nothing.
+
+    Of "fy2018" it returns the digits alone.
+    """
     match = _MIXED.fullmatch(token) if token.isascii() else None
     return [] if match is None else [part for part in match.groups() if part]
 

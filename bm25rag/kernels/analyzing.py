@@ -843,8 +843,10 @@ def _asked_parts(analysis: _Analysis, word):
         return ()
     digits = word[len(letters) :]
     if digits:
-        if len(letters) < _SHORTEST_ASKED or not letters.isalpha():
+        if not letters.isalpha():
             return ()
+        if len(letters) < _SHORTEST_ASKED:
+            return () if len(digits) < _SHORTEST_ASKED else _of_token(analysis, digits, False)
         return _both(_of_token(analysis, letters), _of_token(analysis, digits, False))
     letters = word.lstrip("0123456789")
     if len(letters) < 2 or not letters.isalpha() or letters in ("st", "nd", "rd", "th"):

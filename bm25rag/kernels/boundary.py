@@ -66,7 +66,7 @@ LONGEST_WORD = 100
 # number, as in "type 2", that are also asked as one.
 LONGEST_JOINED, LONGEST_PAIR = 8, 10
 # The least letters before digits, as in "covid19", that are also asked for themselves: of fewer, as
-# in "cd44", they are mostly another word.
+# in "cd44", they are mostly another word. And the least digits behind fewer, as in "fy2018".
 SHORTEST_ASKED = 4
 # What need not be left to Python; see ``WordRules``.
 PAIRS, SINGLES, CLUSTERS, AS_WRITTEN, POSSESSIVES = 1, 2, 4, 8, 16

@@ -25,7 +25,7 @@ ASCII = st.one_of(
     st.lists(
         st.sampled_from(
             ["the", "What", "who", "cats", "don't", "3.5", "1,000", "c++", "C#", ".net", "U.S.",
-             "a_b", "_", "e-mail", "x-1-2-a", "covid19", "2nd", "cd44", "type2",
+             "a_b", "_", "e-mail", "x-1-2-a", "covid19", "2nd", "cd44", "fy2018", "a1234", "type2",
              "16gb", "7", "a.b-c", "1.2.3", "1..2", "v2.0", "x" * 100,
              "x" * 101, "1.5" + "0" * 98, "Running", "John's", "it's", "o's", "3.5's", "mp3's",
              "a's's", "'s", "x" * 98 + "'s", "x" * 99 + "'s"]
