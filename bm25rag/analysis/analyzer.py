@@ -86,8 +86,8 @@ class Analyzer:
         ``stopwords``. ``"auto"`` is ``"english_long"`` for English with its own stop words,
         and ``None`` otherwise.
     stemmer
-        ``"auto"`` for the language's, the name of a Snowball algorithm, ``"arabic_light"``,
-        or ``None``.
+        ``"auto"`` for the language's, the name of a Snowball algorithm, a light one, such as
+        ``"arabic_light"``, or ``None``.
     fold_accents
         Whether to remove accents, except from letters that are letters of their own in the
         language (``å`` in Swedish). ``"auto"``: where measurements or custom say so.

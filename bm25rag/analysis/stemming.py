@@ -1,4 +1,4 @@
-"""Snowball stemmers for any thread and any word, and a light stemmer for Arabic."""
+"""Snowball stemmers for any thread and any word, and light stemmers where Snowball has none."""
 
 from __future__ import annotations
 
@@ -47,10 +47,53 @@ _ARABIC_ENDING = late_pattern(
 )
 
 
+def _ending(endings: str) -> re.Pattern[str]:
+    """Return the pattern of the longest of some endings before which three characters remain."""
+    return late_pattern(rf"(?<=.{{3}})(?:{'|'.join(endings.split())})\Z")
+
+
+# Cases and genders, persons, and what is made of verbs and adjectives by -ння, -ність and -ний.
+_UKRAINIAN = _ending(
+    "ами ями ові еві єві ого ому ими іми ій ий ою ею єю ої ії ів їв ах ях ам ям ом ем єм им ім их"
+    " іх а я у ю і ї и е є о ь й"
+    " ти ть ють ять уть ать ить ємо емо имо єте ете ите ла ло ли в"
+    " ення енням енні ень еннями еннях ання анням анні ань аннями аннях"
+    " ість ості істю остей остям остями остях"
+    " ний ного ному ним них ними ною ній ної на не ну ні"
+)
+# What comes off a word, one after the other, in languages that Snowball does not know.
+_ENDINGS = {
+    # Classifiers, plurals and cases; then what a case has left, or what only looks like it. A dot
+    # below is a character of its own in NFC.
+    "bengali_light": (
+        _ending(
+            "গুলোর গুলোকে গুলোতে গুলো গুলির গুলিতে গুলি দেরকে দের টির টিকে টিতে টি টার টা"
+            " য\u09bcের ের কে তে রা"
+        ),
+        _ending("র ে য\u09bc ই ও"),
+    ),
+    # The article, then number and gender (Savoy 2007, "Searching strategies for the Bulgarian
+    # language").
+    "bulgarian_light": (
+        _ending("ият ия ът ят то те та"),
+        _ending("овци овце ове еве ища ен а о е я и й"),
+    ),
+    "macedonian_light": (_ending("иот от то те та"), _ending("ови еви а о е и ј")),
+    # Cases and genders of nouns and adjectives.
+    "slovenian_light": (
+        _ending("ama ami oma ema om em ov ev ih im ega emu imi ima ah am a e i o u"),
+    ),
+    # What makes verbs reflexive; then the others twice, because a word may end as if it had one:
+    # without its case "режиму" is "режим", which ends as "твоїм" does.
+    "ukrainian_light": (_ending("ся сь"), _UKRAINIAN, _UKRAINIAN),
+}
+
+
 class Stemmer:
-    """A Snowball stemmer that threads may share."""
+    """A stemmer that threads may share."""
 
     def __init__(self, algorithm: str) -> None:
+        self._endings = _ENDINGS.get(algorithm, ())
         self._light = algorithm == ARABIC_LIGHT
         self._algorithm = "arabic" if self._light else algorithm
         self._local = threading.local()
@@ -61,6 +104,8 @@ class Stemmer:
         Snowball returns nothing for a few words of Nepali, Tamil and Irish. Words of more than
         255 characters or with a lone surrogate are not passed to it.
         """
+        if self._endings:
+            return [self._without_endings(word) for word in words]
         stemmer = self._thread_stemmer()
         accepted = words
         if self._light:
@@ -84,7 +129,14 @@ class Stemmer:
 
         For some words it returns an empty string; ``stems`` returns these words themselves.
         """
+        if self._endings:
+            return self._without_endings
         return self._thread_stemmer().stemWord  # the light stemmer changes nothing more in ASCII
+
+    def _without_endings(self, word: str) -> str:
+        for ending in self._endings:
+            word = ending.sub("", word)
+        return word
 
     def _thread_stemmer(self) -> WordStemmer:
         try:
@@ -95,16 +147,23 @@ class Stemmer:
 
 
 def check_algorithm(name: object) -> str:
-    """Return the name of a stemmer: a Snowball algorithm that is installed, or "arabic_light"."""
+    """Return the name of a stemmer: a Snowball algorithm that is installed, or a light one."""
+    if isinstance(name, str) and not is_snowball(name):
+        return name
     try:
         installed = algorithms()
         ours = [ARABIC_LIGHT] if "arabic" in installed else []
-        return check_choice("stemmer", name, [*installed, *ours])
+        return check_choice("stemmer", name, [*installed, *ours, *_ENDINGS])
     except ValueError as error:
         raise ValueError(
             f"{error}; the installed {library_name()} is {snowball_version()}: "
             "a newer one may have it, and stemmer=None does without"
         ) from None
+
+
+def is_snowball(name: str) -> bool:
+    """Whether a stemmer needs Snowball."""
+    return name not in _ENDINGS
 
 
 def _with_hamza(article: re.Match[str]) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bm25rag.analysis import Analyzer
 from bm25rag.analysis.settings import further_settings
 from bm25rag.analysis.snowball import snowball_version
+from bm25rag.analysis.stemming import is_snowball
 from bm25rag.common.checks import DEEPEST
 from bm25rag.errors import CorruptIndexError
 from bm25rag.scoring.variants import Parameters
@@ -55,7 +56,7 @@ class State(NamedTuple):
             "probe": self.probe,
             "extra": self.extra,
             "snowball": snowball_version()
-            if any(one.stemmer for one in self.analyzer.analyses)
+            if any(one.stemmer and is_snowball(one.stemmer) for one in self.analyzer.analyses)
             else None,
             "unicode": unicodedata.unidata_version,
         }

@@ -31,14 +31,19 @@ json.dump({name: Stemmer(name).stems(words) for name, words in asked.items()}, s
 ABSENT = (
     BARE
     + """
+import tempfile
 sys.modules["snowballstemmer"] = None
-from bm25rag import Analyzer
+from bm25rag import Analyzer, BM25Index
 from bm25rag.errors import MissingDependencyError
 try:
     Analyzer(language="english")
 except MissingDependencyError as error:
     print(error)
 print(Analyzer(language="english", stemmer=None).terms("two words"))
+index = BM25Index.from_texts(["сервери"], analyzer=Analyzer("ukrainian"))
+with tempfile.TemporaryDirectory() as folder:
+    index.save(folder + "/index")
+    print(ascii(BM25Index.open(folder + "/index").search("сервером")[0].text))
 """
 )
 OLD = (
@@ -86,6 +91,7 @@ def test_without_either_an_error_names_both_and_what_does_without() -> None:
     assert "pip install PyStemmer, or snowballstemmer" in said[0]
     assert "stemmer=None" in said[0]
     assert said[1] == "['two', 'words']"
+    assert said[2] == ascii("сервери")  # a light stemmer needs neither
 
 
 def test_an_algorithm_that_the_stand_in_lacks_is_refused_with_its_name() -> None:
