@@ -10,18 +10,22 @@ from functools import lru_cache
 
 from bm25rag.common.patterns import late_pattern
 
-# Letters that no normal form decomposes.
+# Letters that no normal form decomposes, and those of Arabic that are written in several ways: with
+# madda, hamza or wasla or without (an alif), and with or without dots (kaf, yeh, heh).
 _LETTERS = {
     "\u00e6": "ae", "\u0153": "oe", "\u00df": "ss", "\u00f8": "o", "\u0142": "l", "\u0111": "d",
     "\u00f0": "d", "\u00fe": "th", "\u0131": "i", "\u0127": "h", "\u0133": "ij",
     "\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl",
     "\ufb05": "st", "\ufb06": "st",
+    "\u0622": "\u0627", "\u0623": "\u0627", "\u0625": "\u0627", "\u0671": "\u0627",
+    "\u0643": "\u06a9", "\u064a": "\u06cc", "\u0649": "\u06cc",
+    "\u0629": "\u0647", "\u06c0": "\u0647", "\u06c1": "\u0647",
 }  # fmt: skip
 # Marks of Latin and Greek; vowels, tones and cantillation of Hebrew and Arabic, and the Arabic
 # tatweel, which only stretches words; the Hindi point of borrowed sounds.
 _DROPPED = late_pattern(
     "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
-    "\u0610-\u061a\u0640\u064b-\u0652\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u093c]"
+    "\u0610-\u061a\u0640\u064b-\u0655\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u093c]"
 )
 _LATIN_OR_GREEK = late_pattern("[\u00c0-\u024f\u0370-\u03ff\u1e00-\u1fff\ufb00-\ufb06]")
 _HINDI_WITH_POINT = "\u0929\u0931\u0934"

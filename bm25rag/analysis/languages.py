@@ -65,7 +65,8 @@ _stemmer, _stopwords = partial(_language, stemmer=True), partial(_language, stop
 
 LANGUAGES: tuple[Language, ...] = (
     _neither("afrikaans", "af", "afr", kept_letters=""),
-    _both("arabic", "ar", "ara", kept_letters="")._replace(stemmer="arabic_light"),
+    # The stemmer needs the letters that are folded in other languages.
+    _both("arabic", "ar", "ara", kept_letters="آأإٱةىيك")._replace(stemmer="arabic_light"),
     _both("armenian", "hy", "hye", "arm"),
     _both("basque", "eu", "eus", "baq", kept_letters="ñ"),
     _both("bengali", "bn", "ben")._replace(stemmer="bengali_light"),
@@ -125,7 +126,7 @@ LANGUAGES: tuple[Language, ...] = (
     _stopwords("thai", "th", "tha", kept_letters=""),
     _both("turkish", "tr", "tur", kept_letters="çğıöşü")._replace(apostrophe="cuts"),
     _neither("ukrainian", "uk", "ukr")._replace(stemmer="ukrainian_light", apostrophe="joins"),
-    _neither("urdu", "ur", "urd", kept_letters=""),
+    _neither("urdu", "ur", "urd", kept_letters="آ"),
     _neither("vietnamese", "vi", "vie"),
     _stemmer("yiddish", "yi", "yid", "ydd"),
 )

@@ -37,6 +37,10 @@ pytestmark = pytest.mark.usefixtures("backend")
         ("hebrew", "שָׁלוֹם", "שלום"),
         ("arabic", "كَتَبَ", "كتب"),
         ("arabic", "كت\u0640\u0640اب", "كتاب"),
+        ("persian", "آشیل", "اشیل"),
+        ("persian", "خانه\u0654", "خانۀ"),
+        ("urdu", "كتاب", "کتاب"),
+        ("english", "أحمد في مدرسة", "احمد فی مدرسه"),
     ],
 )
 def test_forms_that_differ_by_accents_meet(language: str, one: str, other: str) -> None:
@@ -60,6 +64,8 @@ def test_forms_that_differ_by_accents_meet(language: str, one: str, other: str) 
         ("ukrainian", "їх", "іх"),
         ("vietnamese", "má", "ma"),
         ("portuguese", "pão", "pao"),
+        ("urdu", "آم", "ام"),
+        ("arabic", "كرة", "كره"),
     ],
 )
 def test_letters_of_their_own_keep_their_accents(language: str, one: str, other: str) -> None:
