@@ -57,7 +57,7 @@ def _relevance_model(snapshot: Snapshot, feedback: Matches, limit: int) -> dict[
         if score <= 0.0:  # a share cannot be negative
             continue
         chosen = _largest(vector, limit)
-        length = sum(chosen.values())
+        length = _total(chosen)
         for term, tf in chosen.items():
             model[term] += tf / length * score
     return _scaled(_largest(model, limit))
@@ -115,8 +115,14 @@ def _largest(values: Mapping[str, float], limit: int) -> dict[str, float]:
 
 
 def _scaled(values: Mapping[str, float]) -> dict[str, float]:
-    """Return values as shares of the sum of their sizes, added in order for the same bits."""
+    """Return values as shares of the sum of their sizes."""
+    total = _total(values)
+    return {term: value / total if total else 0.0 for term, value in values.items()}
+
+
+def _total(values: Mapping[str, float]) -> float:
+    """Add sizes in order, for the same bits; ``sum`` compensates for rounding since Python 3.12."""
     total = 0.0
     for value in values.values():
         total += abs(value)
-    return {term: value / total if total else 0.0 for term, value in values.items()}
+    return total
