@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from bm25rag.common.checks import LARGEST_WEIGHT, check_sequence, check_weight
 
 
-@runtime_checkable
 class IndexedValues(Protocol):
     """A vector as two sequences of one length, as Haystack, Qdrant and FastEmbed have it."""
 
@@ -59,7 +58,8 @@ def read_vector(vector: object, name: str) -> dict[str, float]:
         if len(rows) != 1:
             raise ValueError(f"{name} must have one row, got {len(rows)}")
         return rows[0]
-    elif isinstance(vector, IndexedValues) and not callable(vector.indices):
+    # Since Python 3.12, isinstance of a protocol sees nothing that __getattr__ has, as in gRPC.
+    elif hasattr(vector, "indices") and hasattr(vector, "values") and not callable(vector.indices):
         terms = _listed(vector.indices, f"{name}.indices", "terms or their numbers")
         weights = _listed(vector.values, f"{name}.values", "weights")
     else:

@@ -45,6 +45,18 @@ class Indexed(NamedTuple):
     values: list[float]
 
 
+class Message:
+    """A vector as gRPC has it, whose class knows nothing of its parts."""
+
+    def __init__(self, *parts: list[Any]) -> None:
+        self._parts = dict(zip(("indices", "values"), parts, strict=True))
+
+    def __getattr__(self, name: str) -> list[Any]:
+        if name not in self._parts:
+            raise AttributeError(name)
+        return self._parts[name]
+
+
 def rounded(weight: float) -> float:
     (single,) = struct.unpack("f", struct.pack("f", weight))
     assert isinstance(single, float)
@@ -400,6 +412,7 @@ def test_the_same_vectors_in_every_form_give_the_same_files(tmp_path: Path) -> N
     forms: list[Any] = [
         rows, iter(rows), [{str(t): w for t, w in row.items()} for row in rows],
         [Indexed([*row], [*row.values()]) for row in rows],
+        [Message([*row], [*row.values()]) for row in rows],
         [Indexed(np.array([*row], np.int32), np.array([*row.values()], np.float32))
          for row in rows],
         [{np.int64(t): np.float16(w) for t, w in row.items()} for row in rows],

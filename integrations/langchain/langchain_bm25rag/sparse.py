@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, Protocol, TypeAlias, get_args, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, cast, get_args, runtime_checkable
 
 from bm25rag import Document
 from bm25rag.adapters import Call, Plan, check_sequence, naming
@@ -34,8 +34,10 @@ def read_embedding(embedding: object) -> SparseEmbeddings | None:
     """Return what makes sparse vectors; raise ``TypeError`` if it lacks a method, or is a class."""
     if embedding is None:
         return None
-    if isinstance(embedding, SparseEmbeddings) and not isinstance(embedding, type):
-        return embedding
+    # Since Python 3.12, isinstance with a protocol does not see what a wrapper has by __getattr__.
+    known = hasattr(embedding, "embed_documents") and hasattr(embedding, "embed_query")
+    if known and not isinstance(embedding, type):
+        return cast(SparseEmbeddings, embedding)
     raise TypeError(
         "sparse_embedding must be an object with embed_documents and embed_query, such as "
         f"FastEmbedSparse(), or None, got {embedding!r:.100}"

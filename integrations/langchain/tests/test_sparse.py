@@ -551,3 +551,14 @@ def test_wrong_calls_are_refused(
 def test_the_protocol_is_what_the_frameworks_have() -> None:
     assert isinstance(Encoder(), SparseEmbeddings)
     assert not isinstance("splade", SparseEmbeddings)
+
+
+def test_an_encoder_may_be_wrapped(documents: list[Document]) -> None:
+    class Wrapped:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(encoder, name)
+
+    encoder, wrapped = Encoder(), Wrapped()
+    store = BM25VectorStore.from_documents(documents, sparse_embedding=wrapped)  # type: ignore[arg-type]
+    assert store.sparse_embedding is wrapped
+    assert encoder.asked == [document.page_content for document in documents]
