@@ -135,7 +135,9 @@ def _filters(report: Report, ours: Worker, rounds: int) -> None:
         slower = np.maximum(*(best[one] for one in _ALONE)).sum()
         figures_of = {}
         for name in FILTERS:
-            shown = {one: [turn.mean() for turn in times[one][1:]] for one in (name, *_ALONE)}
+            shown = {
+                one: [float(turn.mean()) for turn in times[one][1:]] for one in (name, *_ALONE)
+            }
             figures = {one: Figure(median(own), own) for one, own in shown.items()}
             ratio = best[name].sum() / slower
             figures_of[name] = figures[name]
