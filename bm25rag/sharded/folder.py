@@ -99,7 +99,7 @@ class ShardedReader(FolderReader):
         manifest = Manifest(sharded.commit, sharded.settings, (), (), sharded.time)
         state = self._interpret(manifest, views)
         if self._untrusted and self._only is None:
-            check_statistics(self.folder, sharded, shards)
+            check_statistics(self.folder, sharded, shards, statistics)
         part = "" if self._only is None else f"/{self._only}"
         state = state._replace(statistics=statistics, commit_id=sharded.commit_id + part)
         self.sharded, self.shards = sharded, shards
@@ -109,7 +109,8 @@ class ShardedReader(FolderReader):
     def verify(self, state: State) -> None:
         """Check all that was read last; raise ``CorruptIndexError``."""
         super().verify(state)
-        check_statistics(self.folder, self.sharded, self.shards)
+        assert state.statistics is not None
+        check_statistics(self.folder, self.sharded, self.shards, state.statistics)
 
     def read_files(self) -> tuple[ShardedManifest, list[Shard], Statistics]:
         """Read all files of the last commit; raise as ``BM25Index.open``."""
@@ -164,13 +165,15 @@ class ShardedReader(FolderReader):
         return FileMark(os.path.join(self.folder, SHARDED))
 
 
-def check_statistics(folder: str, sharded: ShardedManifest, shards: Sequence[Shard]) -> None:
-    """Check that stored statistics are those of the shards; raise ``CorruptIndexError``."""
+def check_statistics(
+    folder: str, sharded: ShardedManifest, shards: Sequence[Shard], stored: Statistics
+) -> None:
+    """Check that stored statistics are those of the shards; raise ``CorruptIndexError``.
+
+    They have been read with the shards: a writer may have removed the file meanwhile.
+    """
     parameters = parse_settings(folder, sharded.settings).parameters
     merged = merge_statistics([LocalStatistics(shard.views, parameters) for shard in shards])
-    stored = read_statistics(
-        commit_folder(folder, sharded.commit), sharded.file, True, merged.documents, merged.tokens
-    )
     stored.terms.check_all()
     if not sharded.statistics == statistics_id(merged) == statistics_id(stored):
         raise CorruptIndexError(
@@ -182,10 +185,10 @@ def check_statistics(folder: str, sharded: ShardedManifest, shards: Sequence[Sha
 def verify_sharded(folder: str) -> None:
     """Check everything in a folder; needs neither its stemmer nor its tokenizer."""
     reader = ShardedReader(folder, mapped=True, tokenizer=None, untrusted=False)
-    sharded, shards, _ = reader.read_files()
+    sharded, shards, statistics = reader.read_files()
     views = [view for shard in shards for view in shard.views]
     verify_commit(folder, sharded.commit, sharded.settings, views)
-    check_statistics(folder, sharded, shards)
+    check_statistics(folder, sharded, shards, statistics)
 
 
 class _Stored(NamedTuple):

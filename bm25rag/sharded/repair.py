@@ -15,6 +15,7 @@ from bm25rag.sharded.manifest import (
     read_sharded,
     shard_folder,
 )
+from bm25rag.sharded.statistics import read_statistics
 from bm25rag.storage.folder_lock import locked_folder
 from bm25rag.storage.manifest import Manifest, read_manifest
 from bm25rag.storage.repair import Damage, keep_aside, sift, state_of
@@ -58,7 +59,9 @@ def _sift_shard(folder: str, sharded: ShardedManifest, number: int) -> tuple[Sha
 def _check_statistics(folder: str, sharded: ShardedManifest, shards: list[Shard]) -> list[Damage]:
     """Return the damage of the statistics, which are counted again."""
     try:
-        check_statistics(folder, sharded, shards)
+        file, counts = sharded.file, (sharded.documents, sharded.tokens)
+        stored = read_statistics(commit_folder(folder, sharded.commit), file, True, *counts)
+        check_statistics(folder, sharded, shards, stored)
     except (CorruptIndexError, FileNotFoundError) as error:
         path = os.path.join(commit_folder(folder, sharded.commit), STATISTICS)
         return [Damage(path, str(error).partition("; restore")[0], [], 0)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import pytest
 from bm25rag import BM25Index
 from bm25rag.errors import LockedError, NotAnIndexError, ReadOnlyError, StorageError
 from bm25rag.open_shard import open_shard
+from bm25rag.segments.statistics import Statistics
 from bm25rag.sharded.manifest import read_sharded
+from bm25rag.sharded.statistics import LocalStatistics, merge_statistics
 from support.holding import bits
 from support.killing import killed_at
 from support.recording import abandon
@@ -211,6 +214,29 @@ def test_readers_that_open_during_commits_see_one_of_them(folder: Path) -> None:
         thread.join()
     assert not failed
     assert len(set(found)) > 1
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        BM25Index.verify,
+        lambda folder: BM25Index.open(folder, verify=True),
+        lambda folder: BM25Index.open(folder, untrusted=True),
+    ],
+    ids=["verify", "open verified", "open untrusted"],
+)
+def test_a_commit_that_is_checked_may_be_replaced_meanwhile(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, check: Callable[[Path], object]
+) -> None:
+    def commit_first(shards: Sequence[LocalStatistics]) -> Statistics:
+        monkeypatch.undo()
+        with BM25Index.open(folder, mode="w") as writer:  # removes the files of the one before
+            writer.add(["new boat"])
+        return merge_statistics(shards)
+
+    monkeypatch.setattr("bm25rag.sharded.folder.merge_statistics", commit_first)
+    check(folder)
+    assert sizes(folder) == [4, 4, 5]
 
 
 @pytest.mark.slow
