@@ -33,6 +33,8 @@ def repair_sharded(folder: str, dry_run: bool) -> list[Damage]:
             damages += own
         if not damages:
             damages = _check_statistics(folder, sharded, shards)
+        if damages and dry_run and read_sharded(folder, writing=True) != sharded:
+            return repair_sharded(folder, dry_run)  # what is missing, a writer has removed
         if damages and held is not None:
             writer = ShardedWriter(folder, held)
             keep_aside(folder, damages)
@@ -48,7 +50,7 @@ def _sift_shard(folder: str, sharded: ShardedManifest, number: int) -> tuple[Sha
     try:
         manifest = read_manifest(path)
         check_shard(path, number, manifest.settings, sharded)
-    except StorageError as error:
+    except (FileNotFoundError, StorageError) as error:
         problem = str(error).partition("; ")[0]
         lost = Damage(path, problem, [], sharded.shards[number].documents)
         return Shard(Manifest(0, {}, (), ()), []), [lost]

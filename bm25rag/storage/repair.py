@@ -47,6 +47,8 @@ def repair_folder(folder: str, dry_run: bool) -> list[Damage]:
     with nullcontext() if dry_run else locked_folder(folder) as held:
         manifest = read_manifest(folder, writing=True)
         kept, views, damages = sift(folder, manifest)
+        if damages and dry_run and read_manifest(folder, writing=True) != manifest:
+            return repair_folder(folder, dry_run)  # what is missing, a writer has removed
         if damages and held is not None:
             writer = FolderWriter(folder, held)
             writer.start_from(manifest)

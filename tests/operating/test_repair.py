@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,26 @@ def test_what_is_whole_is_left_alone(original: Path, tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "it").rglob("*.*")}
     assert BM25Index.repair(tmp_path / "it") == []
     assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "it").rglob("*.*")}
+
+
+@pytest.mark.parametrize("step", ["storage.repair.read_views", "sharded.repair.check_shard"])
+def test_a_commit_meanwhile_is_no_damage(
+    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    if step.startswith("sharded") and not (original / "sharded.json").exists():
+        pytest.skip("a plain index has no shards")
+    folder = shutil.copytree(original, tmp_path / "it")
+    module, _, name = f"bm25rag.{step}".rpartition(".")
+    then = getattr(import_module(module), name)
+
+    def commit_first(*given: Any) -> Any:
+        monkeypatch.undo()
+        with BM25Index.open(folder, mode="w") as writer:
+            writer.compact()  # removes the files of the commit before
+        return then(*given)
+
+    monkeypatch.setattr(f"{module}.{name}", commit_first)
+    assert BM25Index.repair(folder, dry_run=True) == []
 
 
 def test_where_a_repair_ends_there_is_the_damaged_index_or_the_repaired_one(
