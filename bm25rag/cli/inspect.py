@@ -69,6 +69,8 @@ def inspect_command(
     from bm25rag.inspector.judgements import Judgements
     from bm25rag.inspector.opened import OpenedIndex
 
+    if not host:  # of a variable that is not set; sockets take it for all addresses
+        raise click.UsageError("--host must not be empty; 0.0.0.0 is every address of this machine")
     if queries is not None and qrels is None:
         raise click.UsageError("--queries gives ids to judgements, and needs --qrels FILE.tsv")
     texts = {} if queries is None else {query.id: query.text for query in read_queries(queries)}

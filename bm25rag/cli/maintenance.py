@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from bm25rag import BM25Index
-from bm25rag.cli.options import INDEX_PATH, examples
+from bm25rag.cli.options import INDEX_PATH, examples, usage_errors
 from bm25rag.cli.output import to_json
 from bm25rag.cli.terminal import counted, write_message, write_result
 from bm25rag.common.visible import one_line
@@ -91,7 +91,7 @@ def repair_command(folder: Path | str, dry_run: bool, as_json: bool) -> None:
 def commits_command(folder: Path | str, keep: str | None, as_json: bool) -> None:
     """List the commits that INDEX holds, oldest first, by id and time (UTC)."""
     if keep is not None:
-        with BM25Index.open(folder, mode="w", keep=keep):
+        with usage_errors(), BM25Index.open(folder, mode="w", keep=keep):
             pass  # which commits
     commits = [(one.id, one.time.isoformat(timespec="milliseconds")) for one in
                BM25Index.commits(folder)]  # fmt: skip

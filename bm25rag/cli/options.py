@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -17,6 +17,7 @@ from bm25rag import BM25Index, Query
 from bm25rag.cli.wording import describe
 from bm25rag.common.urls import from_home, is_url, local_path
 from bm25rag.common.visible import one_line
+from bm25rag.errors import TokenizerRequiredError
 from bm25rag.readers import parse_vector
 from bm25rag.readers.records import reject_constant
 from bm25rag.scoring.variants import VARIANTS
@@ -86,11 +87,11 @@ def together(*options: Callable[[Any], Any]) -> Callable[[_Function], _Function]
 
 def parse_field(value: str) -> dict[str, float]:
     """Return the weight of a field from ``NAME=WEIGHT``, or 1 for ``NAME``."""
-    name, _, weight = value.rpartition("=")
-    try:
-        return {name: float(weight)} if name else {weight: 1.0}
-    except ValueError as error:
-        raise click.BadParameter(f"expected NAME=WEIGHT, such as title=3, got {value!r}") from error
+    name, _, weight = value.rpartition("=") if "=" in value else (value, "=", "1")
+    with suppress(ValueError):
+        if name:
+            return {name: float(weight)}
+    raise click.BadParameter(f"expected NAME=WEIGHT, such as title=3, got {value!r}")
 
 
 def _parse_fields(
@@ -144,8 +145,8 @@ index_argument = together(
 
 def open_index(path: Path | str, options: Mapping[str, Any]) -> BM25Index:
     """Open an index for reading, restricted, and with the scoring parameters, as was asked."""
-    index = BM25Index.open(path, untrusted=options["untrusted"], commit=options["commit"])
     with usage_errors():
+        index = BM25Index.open(path, untrusted=options["untrusted"], commit=options["commit"])
         if options["restrict"] is not None:
             index = index.restricted(options["restrict"], statistics=options["statistics"])
         parameters = scoring_parameters(options)
@@ -157,6 +158,8 @@ def usage_errors() -> Iterator[None]:
     """Report wrong values as errors of the command line."""
     try:
         yield
+    except TokenizerRequiredError:  # what is wrong is the index
+        raise
     except ValueError as error:
         raise click.UsageError(one_line(describe(error))) from error
 

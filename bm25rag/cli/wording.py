@@ -57,6 +57,7 @@ def describe(error: Exception) -> str:
         return problem.replace("overwrite=True", "--force")
     if "no text field" in text:
         return f"{text}; --text-field names another"
+    text = text.replace("BM25Index.commits(folder)", "'bm25rag commits'")
     return _NAMED.sub(_option, text)
 
 

@@ -13,7 +13,9 @@ from bm25rag.errors import AnalyzerChangedWarning
 from support.commands import fails, ok, run, write, write_jsonl
 
 # What Python calls the things that are options here.
-PYTHON = re.compile(r"\b(on_duplicate|min_score|delta_on|mode|untrusted|tokenizer|threads|k1|b)=")
+PYTHON = re.compile(
+    r"\bBM25Index\b|\b(on_duplicate|min_score|delta_on|mode|untrusted|tokenizer|threads|k1|b)="
+)
 
 
 # --- values ---------------------------------------------------------------------
@@ -51,6 +53,7 @@ def test_a_wrong_value_is_named_by_its_option(saved: Path, words: str, complaint
         (["--filter", '{"year": {"$foo": 1}}'], "--filter at year.$foo: unknown operator"),
         (["--filter", '{"$or": 1}'], "--filter at $or: expected a non-empty list"),
         (["--b", "7"], "--b must be a number from 0 to 1, got 7.0"),
+        (["--commit", "x"], "--commit must be the id of a commit, such as '3-9c110871ccf2b11b'"),
     ],
 )
 def test_a_wrong_option_of_a_search_is_named(saved: Path, words: list[str], complaint: str) -> None:
@@ -108,6 +111,8 @@ def test_names_of_python_are_in_no_message_of_those_above(saved: Path) -> None:
         ["add", saved, "corpus.jsonl"],
         ["search", saved, "x", "--delta", "1"],
         ["search", saved, "x", "--min-score", "nan"],
+        ["search", saved, "x", "--commit", "x"],
+        ["search", saved, "x", "--commit", "9-9c110871ccf2b11b"],
         ["index", "corpus.jsonl", "-o", saved],
         ["index", "corpus.jsonl", "-o", "folder"],
     ):

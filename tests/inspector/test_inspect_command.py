@@ -47,6 +47,7 @@ def test_a_host_that_is_not_here_is_named(folder: Path) -> None:
         (("{folder}", "--restrict", "{}"), 2, "restrict"),
         (("{folder}", "--commit", "9-9c110871ccf2b11b"), 3, "9-9c110871ccf2b11b"),
         (("{folder}", "--port", "70000"), 2, "70000"),
+        (("{folder}", "--host", ""), 2, "--host must not be empty"),
     ],
 )
 def test_a_wrong_command_line_is_explained(

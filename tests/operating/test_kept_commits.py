@@ -187,5 +187,5 @@ def test_the_command_line_keeps_lists_and_searches(
     assert "red" in ok("search", "it", "boat", "--commit", first.commit_id).stdout
     assert "No document matches" in ok("search", "it", "boat").stdout
     fails(3, "does not hold the commit", "search", "it", "boat", "--commit", "9-9c110871ccf2b11b")
-    fails(3, "--keep must be", "commits", "it", "--keep", "x")
+    fails(2, "--keep must be", "commits", "it", "--keep", "x")
     assert Path("it/commit-1.json").exists()
