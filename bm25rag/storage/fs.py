@@ -24,9 +24,14 @@ def new_file(path: str) -> Iterator[BinaryIO]:
     except BaseException as error:
         with suppress(OSError):
             os.unlink(path)
-        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
-            error.filename = path  # a full disk does not say it
+        name_file(error, path)
         raise
+
+
+def name_file(error: BaseException, path: str) -> None:
+    """Say in an error of the system which file was written, which a full disk does not."""
+    if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+        error.filename = path
 
 
 def link_file(source: str, target: str) -> None:

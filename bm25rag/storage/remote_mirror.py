@@ -18,7 +18,7 @@ from bm25rag.common.strings import utf8
 from bm25rag.errors import CorruptIndexError, NotAnIndexError, RemoteError
 from bm25rag.storage.checksummed_file import ArraysFile, FileRecord
 from bm25rag.storage.folder_lock import locked_folder
-from bm25rag.storage.fs import flush_folder, make_folder, new_file
+from bm25rag.storage.fs import flush_folder, make_folder, name_file, new_file
 from bm25rag.storage.manifest import MANIFEST, SHARDED, parse_manifest
 from bm25rag.storage.remote import RemoteStore, cache_root
 
@@ -178,6 +178,9 @@ class Mirror:
             self._check(new, name, record)
             _flush(new)
             os.replace(new, path)
+        except OSError as error:
+            name_file(error, new)
+            raise
         finally:
             with suppress(OSError):
                 os.unlink(new)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import shutil
@@ -181,6 +182,18 @@ def test_what_is_wrong_with_the_folders_is_said(folder: Path, tmp_path: Path) ->
     MemoryFileSystem().pipe_file("/backups/it/mine.txt", b"mine")
     with pytest.raises(NotAnIndexError, match="choose another URL"):
         BM25Index.backup(folder, URL, overwrite=True)
+
+
+def test_a_full_disk_is_named(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr("shutil.copyfileobj", fill)
+    with pytest.raises(OSError, match="no space left") as caught:
+        BM25Index.backup(folder, tmp_path / "backup")
+    assert str(tmp_path / "backup") in str(caught.value.filename)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")

@@ -665,3 +665,4 @@ def test_a_full_disk_here_is_not_blamed_on_the_store(monkeypatch: pytest.MonkeyP
     with pytest.raises(OSError, match="no space left") as caught:
         BM25Index.open(URL)
     assert not isinstance(caught.value, RemoteError)
+    assert str(caught.value.filename).endswith(".tmp")  # which a system does not say
