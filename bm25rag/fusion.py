@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from bm25rag.common.checks import (
     LARGEST_WEIGHT,
@@ -137,16 +137,23 @@ def _read(number: int, ranking: object) -> dict[str, float]:
     """Return the scores of a ranking by id, in its order."""
     scores: dict[str, float] = {}
     for place, pair in enumerate(check_sequence(f"rankings[{number}]", ranking, "(id, score)")):
-        try:
-            id, score = pair
-        except (TypeError, ValueError):
-            message = f"rankings[{number}][{place}] must be a pair (id, score), got {pair!r:.100}"
-            raise TypeError(message) from None
+        id, score = check_pair(f"rankings[{number}][{place}]", pair)
         if type(id) is not str or type(score) is not float or not math.isfinite(score):
             id = check_id(f"the id of rankings[{number}][{place}]", id)
             score = _check_score(f"the score of {id!r} in rankings[{number}]", score)
         scores.setdefault(id, score)
     return scores
+
+
+def check_pair(name: str, pair: Any) -> tuple[Any, Any]:
+    """Return an id and a score, which are not checked; what is no pair of them is named."""
+    try:
+        if isinstance(pair, str):  # an id, which may have two characters
+            raise TypeError
+        id, score = pair
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a pair (id, score), got {pair!r:.100}") from None
+    return id, score
 
 
 def _check_score(name: str, score: object) -> float:

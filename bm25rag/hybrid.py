@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal, TypeAlias, get_args
 
-from bm25rag.common.checks import check_choice, check_count, check_flag, check_real
+from bm25rag.common.checks import check_choice, check_count, check_flag, check_real, check_sequence
 from bm25rag.common.lazy import lazy_property
 from bm25rag.decay import DecayLike
 from bm25rag.documents import Hit, Hits, Matcher, counted, matched
 from bm25rag.filters import And, Filter, FilterSpec, parse_filter
-from bm25rag.fusion import FusionMethod, Ranking, check_fusion, fuse
+from bm25rag.fusion import FusionMethod, Ranking, check_fusion, check_pair, fuse
 from bm25rag.index import BM25Index
 from bm25rag.search.finding import check_wanted
 from bm25rag.search.hybrid_and_fused import page_of
@@ -167,13 +167,15 @@ class HybridSearch:
         index is a ``ValueError`` where ``on_unknown`` is ``"error"``.
         """
         scores: dict[str, float] = {}
-        for id, score in ranking:
+        found = list(check_sequence("ranking", ranking, "(id, score)"))
+        for place, pair in enumerate(found):
+            id, score = check_pair(f"ranking[{place}]", pair)
             scores.setdefault(id, score)
         passing = self._passing(list(scores))
         if not self._skip:
             self._check_known([id for id in scores if id not in passing])
         self._others = [pair for pair in scores.items() if pair[0] in passing][: self._depth]
-        if len(ranking) < self.wanted or len(self._others) == self._depth:
+        if len(found) < self.wanted or len(self._others) == self._depth:
             return True
         held = len(self._snapshot)
         if sum(id in self._snapshot for id in scores) == held:

@@ -183,6 +183,7 @@ PAIR = [("a", 1.0)]
         ({"rankings": [[("a", None)]]}, TypeError, r"score of 'a' in rankings\[0\]"),
         ({"rankings": [[(1.5, 1.0)]]}, TypeError, r"id of rankings\[0\]\[0\] must be a str"),
         ({"rankings": [["a"]]}, TypeError, r"rankings\[0\]\[0\] must be a pair"),
+        ({"rankings": [["ab"]]}, TypeError, r"rankings\[0\]\[0\] must be a pair"),
         ({"rankings": [{"a": 1.0}]}, TypeError, r"rankings\[0\] must be an iterable"),
         ({"rankings": "ab"}, TypeError, "rankings must be"),
         ({"method": "sum"}, ValueError, "method must be one of 'minmax', 'zscore', 'rrf'"),

@@ -148,3 +148,9 @@ def test_scores_that_cannot_be_fused_are_named(score: Any, error: type[Exception
     search.take([("0", score)])
     with pytest.raises(error, match=r"scores of the other retriever.*'0' in rankings\[1\]"):
         search.hits()
+
+
+@pytest.mark.parametrize("wrong", [["0"], ["ab"], [("0",)], [0.5], None, {"0": 0.5}])
+def test_what_is_no_ranking_is_named(wrong: Any) -> None:
+    with pytest.raises(TypeError, match=r"^ranking(\[0\] must be a pair| must be an iterable of)"):
+        HybridSearch(make([(["red"], 0)]), "red").take(wrong)
