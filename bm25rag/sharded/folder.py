@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from bm25rag.analysis import Tokenizer
 from bm25rag.building.folder import remove
 from bm25rag.common.clock import iso_time, now
-from bm25rag.errors import CorruptIndexError, NotAnIndexError, ReadOnlyError
+from bm25rag.errors import CorruptIndexError, NotAnIndexError
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
 from bm25rag.segments.statistics import Statistics
@@ -279,8 +279,7 @@ class ShardedWriter(FolderWriter):
         self, state: State, known: Mapping[Segment | Changes, FileRecord] | None = None
     ) -> None:
         """Make a state durable."""
-        if not self.ours:
-            raise ReadOnlyError("this writer was opened by another process, before a fork")
+        self.check_place()
         number = self._sharded.commit + 1
         try:
             sharded, shards = self._write(number, state)

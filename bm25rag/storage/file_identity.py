@@ -12,7 +12,7 @@ from contextlib import suppress
 
 
 class FileMark:
-    """The file that a path names at this moment; a stat tells whether it still does later.
+    """What a path names at this moment; a stat tells whether it still does later.
 
     If it cannot be opened, the mark is never current.
     """
@@ -36,6 +36,10 @@ class FileMark:
             return _identity(os.stat(self._path)) == self._identity
         except OSError:
             return False
+
+    def is_in_place(self) -> bool:
+        """Whether the path names that still, changed or not; raise ``OSError`` if nothing."""
+        return _identity(os.stat(self._path))[:2] == (self._identity or ())[:2]
 
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
 from bm25rag.storage.attachment import Attachment
 from bm25rag.storage.checksummed_file import FileRecord
+from bm25rag.storage.file_identity import FileMark
 from bm25rag.storage.folder_lock import FolderLock, check_target, folder_to_fill, lock_folder
 from bm25rag.storage.fs import flush_folder, is_same
 from bm25rag.storage.kept_commits import drop_expired, keep_manifest
@@ -39,6 +40,7 @@ class FolderWriter(Attachment):
         self.folder: str = folder
         self._file_lock = held
         self._process = os.getpid()
+        self._mark = FileMark(folder)
         self._manifest = Manifest(0, {}, (), ())
         self._state: State | None = None
         # For how many milliseconds commits are kept after a later one has replaced them.
@@ -122,8 +124,7 @@ class FolderWriter(Attachment):
         self, state: State, known: Mapping[Segment | Changes, FileRecord] | None = None
     ) -> None:
         """Make a state durable; the ``known`` files (``None``: the last commit's) are there."""
-        if not self.ours:
-            raise ReadOnlyError("this writer was opened by another process, before a fork")
+        self.check_place()
         if known is None:
             known = {} if self._state is None else files_of(self._state.views, self._manifest)
         commit, settings = self._manifest.commit + 1, self.settings_of(state)
@@ -143,6 +144,16 @@ class FolderWriter(Attachment):
         flush_folder(self.folder)
         kept = drop_expired(self.folder, manifest, self.keep, read_manifest)
         clean(self.folder, manifest, *kept.values())
+
+    def check_place(self) -> None:
+        """Raise if this is another process or another folder than the one that took the lock."""
+        if not self.ours:
+            raise ReadOnlyError("this writer was opened by another process, before a fork")
+        if not self._mark.is_in_place():
+            raise NotAnIndexError(
+                f"{self.folder} is another folder than this writer has opened: that was moved or "
+                "removed; move it back, or save() to another folder"
+            )
 
     def settings_of(self, state: State) -> dict[str, Any]:
         """Return what the manifest of a commit holds beside its files."""

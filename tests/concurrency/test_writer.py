@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from bm25rag.errors import (
     DuplicateIdError,
     FilterError,
     LockedError,
+    NotAnIndexError,
     ReadOnlyError,
     TokenizerRequiredError,
 )
@@ -181,6 +183,27 @@ def test_there_is_one_writer_at_a_time(folder: Path) -> None:
     assert found(folder) == ["0", "1"]
     writer.close()
     BM25Index.open(folder, mode="w").close()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows moves no folder with open files")
+@pytest.mark.parametrize("shards", [None, 2])
+def test_a_writer_commits_to_no_folder_but_the_one_it_opened(
+    tmp_path: Path, shards: int | None
+) -> None:
+    BM25Index.build(["red boat", "green tea"], tmp_path / "it", shards=shards)
+    with BM25Index.open(tmp_path / "it", mode="w") as writer:
+        writer.add(["blue"])
+        (tmp_path / "it").rename(tmp_path / "away")
+        with pytest.raises(FileNotFoundError):
+            writer.commit()
+        BM25Index.build(["red sea"], tmp_path / "it", shards=shards)
+        with pytest.raises(NotAnIndexError, match="moved or removed"):
+            writer.commit()
+        BM25Index.verify(tmp_path / "it")
+        assert found(tmp_path / "it") == ["0"]
+        (tmp_path / "it").rename(tmp_path / "other")
+        (tmp_path / "away").rename(tmp_path / "it")
+    assert found(tmp_path / "it") == ["0", "1", "2"]
 
 
 def test_saving_a_writer_where_it_was_opened_is_a_commit(folder: Path, tmp_path: Path) -> None:
