@@ -13,7 +13,15 @@ from bm25rag.errors import LockedError, NotAnIndexError
 from bm25rag.forks import importing
 from bm25rag.storage.checksummed_file import check_regular
 from bm25rag.storage.fs import make_folder
-from bm25rag.storage.manifest import BUILDING, LOCK, MANIFEST, is_ours, read_manifest, unfinished
+from bm25rag.storage.manifest import (
+    BUILDING,
+    LOCK,
+    MANIFEST,
+    SHARDED,
+    is_ours,
+    read_manifest,
+    unfinished,
+)
 
 
 class FolderLock(Protocol):
@@ -41,6 +49,11 @@ def check_target(folder: str) -> None:
         read_manifest(folder, writing=True)
     elif BUILDING in names:
         raise NotAnIndexError(unfinished(folder))
+    elif SHARDED in names:
+        raise NotAnIndexError(
+            f"{folder} holds a sharded index, which a plain one does not replace; remove it first, "
+            "or choose another folder"
+        )
     elif any(name != LOCK and not is_ours(name) for name in names):
         raise NotAnIndexError(
             f"{folder} is not empty and holds no bm25rag index; choose another folder"

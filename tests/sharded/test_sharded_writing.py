@@ -304,7 +304,7 @@ def test_copies_and_saved_indexes_are_plain(folder: Path, tmp_path: Path) -> Non
         assert shown(other) == expected
         other.add(["boat"])
         assert len(other) == 13
-    with pytest.raises(NotAnIndexError, match="is not empty"):
+    with pytest.raises(NotAnIndexError, match="holds a sharded index, which a plain one"):
         index.save(folder)
 
 
