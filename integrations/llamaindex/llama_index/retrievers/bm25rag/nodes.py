@@ -3,7 +3,7 @@
 A document's text is the text that is indexed. Its metadata are those of the node that LlamaIndex's
 filters see, with dates as ISO strings, and one key for what nodes are looked up by. Its payload is
 JSON of everything else in the node. The node's own text is almost always a part of the indexed
-text, so the payload stores its position.
+text, so the payload stores its position, or nothing if it is all of it.
 
 Nodes are looked up by their source document, the index id of an index node without a stored object,
 and the metadata mode, all below ``NODE_KEY``. Users who write metadata through the core may drop
