@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bm25rag.common.arrays import Float64, Int64, UInt8, UInt16, UInt32, UInt64, Unsigned
-from bm25rag.kernels.boundary import Backend, KnownWords, Otherwise, T, WordRules
+from bm25rag.kernels.boundary import Backend, KnownWords, Otherwise, WordRules
 from bm25rag.kernels.checks import require
 from bm25rag.kernels.loading import WRITING, find, load
 from bm25rag.kernels.records import (
@@ -45,6 +45,7 @@ class CompiledBackend(Backend):
     """Compiled code."""
 
     name = "compiled"
+    make_hits, make_models = staticmethod(making.make_hits), staticmethod(making.make_models)
 
     @property
     def scanner(self) -> Scanner:
@@ -168,23 +169,6 @@ class CompiledBackend(Backend):
         prepared = strings.prepared or _prepare_strings(strings)
         decoded: list[str] | None = lookup.decode(prepared, numbers)
         return decoded
-
-    def make_hits(
-        self,
-        kinds: tuple[Any, Any, Any],
-        answer: object,
-        query: int,
-        columns: tuple[list[int], list[int], list[str], list[float]],
-        counts: Iterable[int],
-    ) -> list[Any]:
-        """Make the hits of some queries; see ``Backend``."""
-        hits: list[Any] = making.make_hits(kinds, answer, query, columns, counts)
-        return hits
-
-    def make_models(self, like: T, columns: Mapping[str, Sequence[object]]) -> list[T]:
-        """Make models of Pydantic; see ``Backend``."""
-        models: list[T] = making.make_models(like, columns)
-        return models
 
     def _unpack(
         self, pieces: UInt64, numbers: UInt16, starts: Int64, stops: Int64

@@ -14,7 +14,7 @@ from bm25rag.documents import Hit
 from bm25rag.kernels.records import Allowed, Matches
 from bm25rag.search.finding import Finder, Wanted, cut_of, warn_of_cut
 from bm25rag.search.plain_terms import RestrictedTerms, Terms
-from bm25rag.search.snapshot import Snapshot
+from bm25rag.search.snapshot import Snapshot, note_corrections
 
 if TYPE_CHECKING:
     from bm25rag.search.shaping import Groups
@@ -69,8 +69,8 @@ class BatchResult:
         found = self.rows[used].tolist(), self.scores[used].tolist(), self.counts.tolist()
         each: list[list[Hit]] = [*snapshot.hits_of_each(*found, self._terms, totals)]
         for hits, corrected in zip(each, self.corrections, strict=False):
-            for hit in hits if corrected else ():
-                hit.corrections = dict(corrected)
+            if corrected:
+                note_corrections(hits, corrected)
         return each
 
     def totals(self) -> Int64:

@@ -369,8 +369,7 @@ class Snapshot:
         """
         (hits,) = self.hits_of_each(rows, scores, (len(rows),), (terms,), (totals,))
         if corrections:
-            for hit in hits:
-                hit.corrections = dict(corrections)
+            note_corrections(hits, corrections)
         return hits
 
     def hits_of_each(
@@ -589,6 +588,12 @@ def _make_hits(
     ids: Any = answer[0].segment.ids.column.texts(numbers)  # none is missing
     kinds, columns = (Hit, Hits, _Contents), (numbers, rows, ids, scores)
     return backend.current().make_hits(kinds, answer, query, columns, counts)
+
+
+def note_corrections(hits: Iterable[Hit], corrections: dict[str, str]) -> None:
+    """Have hits say what was corrected in their query."""
+    for hit in hits:
+        hit.corrections = dict(corrections)
 
 
 def by_row(values: Sequence[Float64], snapshot: Snapshot) -> Float64:

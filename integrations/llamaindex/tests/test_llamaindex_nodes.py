@@ -47,9 +47,10 @@ def test_a_node_comes_back_as_it_was(given: BaseNode, mode: MetadataMode) -> Non
         )
 
 
-def test_found_nodes_are_like_those_that_llamaindex_makes() -> None:
+@pytest.mark.parametrize("metadata", [{}, {"n": 1}])
+def test_found_nodes_are_like_those_that_llamaindex_makes(metadata: dict[str, Any]) -> None:
     """In every respect: what is set, pickles, copies and dumps; and they share nothing."""
-    nodes = [TextNode(text=f"find {number}", metadata={"n": number}) for number in range(2)]
+    nodes = [TextNode(text=f"find {number}", metadata=metadata) for number in range(2)]
     first, second = BM25Retriever.from_defaults(nodes=nodes).retrieve("find")
     for scored in (first, second):
         node = scored.node
@@ -66,6 +67,25 @@ def test_found_nodes_are_like_those_that_llamaindex_makes() -> None:
     other = vars(second.node)
     shared = [name for name, value in vars(first.node).items() if value is other[name]]
     assert all(not isinstance(other[name], dict | list) for name in shared), shared
+
+
+def test_nodes_of_several_kinds_come_back_again_and_again() -> None:
+    nodes = {
+        each.node_id: each
+        for each in (
+            TextNode(text="find nothing else"),
+            TextNode(text="find it", metadata={"a": 1}),
+            Document(text="find a document"),
+            TextNode(text="find dates", metadata={"on": date(2024, 5, 1)}),
+        )
+    }
+    retriever = BM25Retriever.from_defaults(nodes=[*nodes.values()], similarity_top_k=9)
+    for _ in range(2):
+        returned = [each.node for each in retriever.retrieve("find")]
+        assert len(returned) == len(nodes)
+        for one in returned:
+            assert one == nodes[one.node_id]
+            one.metadata["changed"] = True
 
 
 def test_the_parts_of_a_splitter_come_back() -> None:
