@@ -104,7 +104,7 @@ types: $(STAMP)  ## Check types, strictly.
 	$(PY) -m mypy --config-file benchmarks/mypy.ini benchmarks
 
 test-all: $(STAMP)  ## Run all tests, the slow ones too.
-	$(PY) $(PARALLEL) --cov=bm25rag $(COVER)
+	$(PY) $(PARALLEL) -m "not long" --cov=bm25rag $(COVER)
 
 test-interpreted: $(STAMP)  ## Run the tests of the kernels with these interpreted.
 	BM25RAG_KERNELS=interpreted $(PY) $(PARALLEL) $(QUICK_PROFILE) --cov=bm25rag/kernels $(COVER) --cov-append $(KERNELS:%=tests/%) --ignore=tests/scoring/test_peers.py
@@ -184,7 +184,8 @@ distributed: .venv-distributed/.installed  ## Run the tests on a cluster of Ray.
 
 # --- longer than a check ------------------------------------------------------------
 
-sanitize: $(STAMP) .venv-sanitize/.installed  ## Run the tests of the kernels under AddressSanitizer and UBSan, by gcc or CC=clang.
+sanitize: $(STAMP) .venv-sanitize/.installed  ## Run the tests of the kernels with bounds checked, and under AddressSanitizer and UBSan, by gcc or CC=clang.
+	$(PY) $(PYTEST) tests/kernels/test_bounds.py
 	$(PY) tools/sanitize.py .venv-sanitize/bin/python $(KERNELS:%=tests/%) tests/crashes/test_hardship.py
 
 soak: $(STAMP)  ## Write, read, refresh and kill on one folder for ten minutes; interrupt and starve 2,000 processes; many more kills, crashes and forgeries.
@@ -193,7 +194,7 @@ soak: $(STAMP)  ## Write, read, refresh and kill on one folder for ten minutes; 
 	$(PY) tools/hardship.py memory
 	$(PY) $(PYTEST) --hypothesis-profile=soak tests/crashes tests/storage/test_hostile_forgeries.py
 
-test-long: $(STAMP)  ## Run the tests with eighty times as many random examples (hours).
+test-long: $(STAMP)  ## Run the tests with 130 times as many random examples (hours).
 	$(PY) $(PYTEST) --hypothesis-profile=long
 
 bench: .venv-bench/.installed  ## Measure all beside other engines (40 minutes; QUICK=1: a few).

@@ -23,7 +23,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Times on shared machines vary tenfold, so neither deadlines nor slow generation count as failures.
 EVERY = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 # A check is the same each time; new examples are looked for at length.
-settings.register_profile("bm25rag", EVERY, derandomize=True, max_examples=25)
+settings.register_profile("bm25rag", EVERY, derandomize=True, max_examples=15)
 # `make test` and the modes that repeat the tests (interpreted, NumPy, lowest versions) ask for it.
 settings.register_profile("quick", settings.get_profile("bm25rag"), max_examples=5)
 # `make soak` and `make test-long` ask for these.

@@ -156,6 +156,7 @@ def test_the_rates_follow_from_table_3_in_the_order_of_an_unstable_sort(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_of_all_orders_by_machine_or_by_system_few_give_the_rates_of_ms_marco(paper: Any) -> None:
     """The systems, BM25's rows with 4 GB among them in any place, and the machines in any order.
 
