@@ -194,18 +194,18 @@ def _locate(block: _Block, analyzer: Analyzer) -> list[Match]:
     for word, first in zip(block.words, starts, strict=True):
         if first < 0:  # a pattern may match nothing at all
             continue
-        same = word.replace("ς", "σ")
+        places: dict[str, list[int]] = {}  # of a token, those that are left
         for token, term in block.matching.get(word, ()):
-            inner = _place_of(token.replace("ς", "σ"), same)
-            if inner < 0:  # the parts of identifiers are in lower case
-                inner = _place_of(token, same.lower()) if len(same.lower()) == len(same) else -1
-            begin = first + max(inner, 0)
-            stop = begin + (len(token) if inner >= 0 else len(word))
+            own = places.get(token)
+            if own is None:
+                own = places[token] = _places_of(token, word, analyzer.lowercase)
+            begin = first + (own[-1] if own else 0)
+            stop = begin + (len(token) if own else len(word))
+            if len(own) > 1:
+                own.pop()
             start, end = block.start + spans[begin][0], block.start + spans[stop - 1][1]
             matches.append(Match(start, end, term, begin, stop, folded[begin:stop]))
-    if not block.joined:
-        return matches
-    for word, first, last in analyzer.splitter.find_joined(folded):
+    for word, first, last in analyzer.splitter.find_joined(folded) if block.joined else ():
         for _, term in block.matching.get(word, ()):
             start, end = block.start + spans[first][0], block.start + spans[last - 1][1]
             matches.append(Match(start, end, term, first, last, folded[first:last]))
@@ -231,15 +231,24 @@ def _joined(matches: Sequence[Match]) -> list[Span]:
     return joined
 
 
-def _place_of(token: str, word: str) -> int:
-    """Return where a token stands in a word: by itself, or else inside another; -1 if nowhere."""
-    first = at = word.find(token)
+def _places_of(token: str, word: str, lowercase: bool) -> list[int]:
+    """Return where a token stands in a word, the last first; by itself comes behind all others."""
+    lower = word.lower()
+    if lowercase and len(lower) == len(word):  # only the parts of identifiers are in lower case
+        token, word = token.lower(), lower
+    token, word = token.replace("ς", "σ"), word.replace("ς", "σ")
+    places = []
+    at = word.find(token)
     while at >= 0:
-        before, after = word[:at][-1:], word[at + len(token) :][:1]
-        if not before.isalnum() and not after.isalnum() and not (after and scripts.is_mark(after)):
-            return at
+        places.append(at)
         at = word.find(token, at + 1)
-    return first
+
+    def is_alone(at: int) -> bool:
+        end = at + len(token)
+        before, after = word[at - 1 : at], word[end : end + 1]
+        return not (before.isalnum() or after.isalnum() or (after and scripts.is_mark(after)))
+
+    return sorted(reversed(places), key=is_alone)
 
 
 def _fold(text: str, analyzer: Analyzer) -> tuple[str, Sequence[tuple[int, int]]]:

@@ -243,6 +243,12 @@ def test_pairs_of_characters_become_runs_and_parts_give_way_to_wholes() -> None:
     code = Analyzer(None, identifiers=True)
     assert search("the camelCase", "camelCase case", code).spans == [Span(4, 13, "camelcase")]
     assert search("the camelCase", "case", code).spans == [Span(9, 13, "case")]
+    cased = Analyzer(None, lowercase=False)
+    found = search("fooBar_foo", "Bar foo", code).spans
+    assert found == [Span(0, 3, "foo"), Span(3, 6, "bar"), Span(7, 10, "foo")]
+    assert search("Foo_foo", "foo", cased).spans == [Span(4, 7, "foo")]
+    assert len(search("FY1" * 5_000, "fy", code).spans) == 5_000
+    assert search("read_file_read", "read").spans == [Span(0, 4, "read"), Span(10, 14, "read")]
 
 
 @pytest.mark.parametrize("analyzer", [ENGLISH, Analyzer(None), Analyzer("turkish")], ids=repr)
