@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from bm25rag.analysis import scripts
 from bm25rag.analysis.analyzer import Analyzer
+from bm25rag.analysis.splitter import WordSplitter
 from bm25rag.analysis.written import word_starts
 from bm25rag.common.lines import placed_lines
 from bm25rag.documents import Line, Snippet, Span
@@ -248,7 +249,7 @@ def _places_of(token: str, word: str, lowercase: bool) -> list[int]:
         before, after = word[at - 1 : at], word[end : end + 1]
         return not (before.isalnum() or after.isalnum() or (after and scripts.is_mark(after)))
 
-    return sorted(reversed(places), key=is_alone)
+    return sorted(places, key=lambda at: (is_alone(at), -at))
 
 
 def _fold(text: str, analyzer: Analyzer) -> tuple[str, Sequence[tuple[int, int]]]:
@@ -262,7 +263,7 @@ def _fold(text: str, analyzer: Analyzer) -> tuple[str, Sequence[tuple[int, int]]
     pieces: list[str] = []
     spans: list[tuple[int, int]] = []
     for cluster in _clusters().finditer(text):
-        piece = _fold_cluster(cluster[0], analyzer)
+        piece = _fold_cluster(cluster[0], analyzer.splitter)
         pieces.append(piece)
         spans += [cluster.span()] * len(piece)
     return "".join(pieces), spans
@@ -278,9 +279,9 @@ def _keeps_places(text: str, analyzer: Analyzer) -> bool:
     return composed and "İ" not in text and gone is None
 
 
-@lru_cache(maxsize=10_000)
-def _fold_cluster(cluster: str, analyzer: Analyzer) -> str:
-    return analyzer.splitter.fold(cluster).replace("ς", "σ")
+@lru_cache(maxsize=10_000)  # equal analyzers would be compared at each call, in 15 microseconds
+def _fold_cluster(cluster: str, splitter: WordSplitter) -> str:
+    return splitter.fold(cluster).replace("ς", "σ")
 
 
 @lru_cache(maxsize=1)

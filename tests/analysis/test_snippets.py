@@ -275,6 +275,12 @@ def test_spans_are_apart_and_snippets_are_parts(analyzer: Analyzer, text: str, w
     ]
 
 
+def test_analyzers_are_not_compared_for_each_character(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Analyzer, "__eq__", lambda *_: pytest.fail("compared"))
+    for _ in range(2):
+        assert search("खोज\u200d", "खोज", Analyzer()).spans == [Span(0, 4, "खोज")]
+
+
 def test_a_word_is_whole_where_a_very_long_text_is_cut() -> None:
     hit = search("lion " * 30_000 + "x", "lion")
     assert len(hit.spans) == 30_000
