@@ -175,7 +175,7 @@ def _of_source(
     documents = index.get(index.ids(both, k=_MOST_OF_SOURCE))
     told = [document.metadata.get("line") for document in documents]
     begins = sorted(line for line in told if isinstance(line, int))
-    if len(begins) < len(documents):
+    if not documents or len(begins) < len(documents):
         if span is not None and documents:
             message = f"the documents of {source!r:.200} do not say their lines: leave out lines"
             raise ValueError(message)

@@ -274,6 +274,7 @@ def test_a_call_sees_what_others_have_committed(tools: IndexTools) -> None:
         ("read needs either id or source", "read", {"id": "a", "source": "b"}),
         ("there is no document with the id 'x'", "read", {"id": "x"}),
         ("has the source 'x'", "read", {"source": "x"}),
+        ("has the source 'x'", "read", {"source": "x", "lines": "1-9"}),
         ("id must be a str or an int, got list", "read", {"id": ["car"]}),
         ("lines must be a string such as '10-20'", "read", {"id": "car", "lines": [1, 2]}),
         ("lines must be a string such as '10-20'", "read", {"id": "car", "lines": "9-3"}),
