@@ -105,7 +105,8 @@ def check_sequence(name: str, value: object, of: str) -> Iterable[Any]:
         lone = {"queries": "a query with weights", "vectors": "one vector", "metadata": "one dict"}
         hint = f"put {lone[name]} into a list, or " if name in lone else ""
         raise TypeError(f"{message}; {hint}pick one column of it, such as frame['text']")
-    if isinstance(value, (str, bytes, bytearray)) or not isinstance(value, Iterable):
+    scalar = getattr(value, "ndim", 1) == 0  # an array of NumPy that cannot be iterated over
+    if scalar or isinstance(value, (str, bytes, bytearray)) or not isinstance(value, Iterable):
         raise TypeError(message)
     listed: Callable[[], list[Any]] | None = getattr(value, "to_pylist", None)
     return value if listed is None else listed()

@@ -143,7 +143,7 @@ VARIANTS = {
 
 def has_delta(variant: object) -> bool:
     """Whether there is a variant of this name, and it has a lower bound."""
-    return any(name == variant and member.delta is not None for name, member in VARIANTS.items())
+    return isinstance(variant, str) and variant in VARIANTS and VARIANTS[variant].delta is not None
 
 
 class Parameters(Record):

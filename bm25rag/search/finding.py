@@ -65,7 +65,7 @@ def check_wanted(
     floor = None if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
     parsed = None if filter is None else parse_filter(filter, snapshot)
     k, offset = check_count("k", k), check_count("offset", offset)
-    if group is None and decay is None and per_group == 1:
+    if group is None and decay is None and type(per_group) is int and per_group == 1:
         if parsed is None and floor is None:
             return _best_of_all(k, offset)
         return Wanted(k, parsed, floor, offset)

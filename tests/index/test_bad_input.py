@@ -51,6 +51,24 @@ def refuses(
     assert index.add(["one more"]) == ["3"]
 
 
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("texts", lambda index, one, _: index.add(one)),
+        ("queries", lambda index, one, _: index.search_batch(one)),
+        ("ids", lambda index, one, _: index.get(one)),
+        ("variant", lambda index, _, two: index.tune(variant=two)),
+        ("per_group", lambda index, _, two: index.search("red", per_group=two)),
+        ("per_group", lambda index, *_: index.search("red", per_group=True)),
+    ],
+)
+def test_arrays_where_none_belong_are_refused_by_the_name(
+    index: BM25Index, name: str, call: Callable[..., object]
+) -> None:
+    one, two = np.array("red"), np.array([1, 2])
+    refuses(index, TypeError, f"^{name} must be", lambda: call(index, one, two))
+
+
 # -- texts -----------------------------------------------------------------------------------
 
 
