@@ -196,16 +196,18 @@ def _locate(block: _Block, analyzer: Analyzer) -> list[Match]:
         if first < 0:  # a pattern may match nothing at all
             continue
         places: dict[str, list[int]] = {}  # of a token, those that are left
+        whole = word.replace("ς", "σ")  # one copy of it: many n-grams may not be found in it
         for token, term in block.matching.get(word, ()):
             own = places.get(token)
             if own is None:
                 own = places[token] = _places_of(token, word, analyzer.lowercase)
             begin = first + (own[-1] if own else 0)
-            stop = begin + (len(token) if own else len(word))
+            found = folded[begin : begin + len(token)] if own else whole
+            stop = begin + len(found)
             if len(own) > 1:
                 own.pop()
             start, end = block.start + spans[begin][0], block.start + spans[stop - 1][1]
-            matches.append(Match(start, end, term, begin, stop, folded[begin:stop]))
+            matches.append(Match(start, end, term, begin, stop, found))
     for word, first, last in analyzer.splitter.find_joined(folded) if block.joined else ():
         for _, term in block.matching.get(word, ()):
             start, end = block.start + spans[first][0], block.start + spans[last - 1][1]

@@ -281,6 +281,12 @@ def test_analyzers_are_not_compared_for_each_character(monkeypatch: pytest.Monke
         assert search("खोज\u200d", "खोज", Analyzer()).spans == [Span(0, 4, "खोज")]
 
 
+def test_parts_that_are_not_found_in_a_long_word_hold_it_once() -> None:
+    matches = QueryMatcher(Analyzer(None, ngrams=3), [" a "]).matches("'a" * 500)
+    assert len(matches) == 500
+    assert {id(match.folded) for match in matches} == {id(matches[0].folded)}
+
+
 def test_a_word_is_whole_where_a_very_long_text_is_cut() -> None:
     hit = search("lion " * 30_000 + "x", "lion")
     assert len(hit.spans) == 30_000
