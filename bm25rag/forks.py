@@ -58,7 +58,7 @@ LAZY_MODULES = (
     "bm25rag.segments.text_fields",
     "bm25rag.segments.vectors_builder",
     "bm25rag.sharded.building",
-    "bm25rag.sharded.kind",
+    "bm25rag.sharded.folder",
     "bm25rag.sharded.manifest",
     "bm25rag.sharded.remote",
     "bm25rag.sharded.repair",

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bm25rag.common.checks import check_flag
 from bm25rag.common.clock import iso_time
 from bm25rag.common.urls import is_url
-from bm25rag.opening import find_mirror, kind_of, local_folder
+from bm25rag.opening import find_mirror, local_folder, mirror_of
 from bm25rag.storage.kept_commits import AnyManifest, read_kept
-from bm25rag.storage.manifest import SHARDED, is_sharded, read_manifest
+from bm25rag.storage.manifest import is_sharded, read_manifest
 
 if TYPE_CHECKING:
-    from bm25rag.storage.remote_mirror import Mirror, Store
+    from bm25rag.storage.remote_mirror import Store
     from bm25rag.storage.repair import Damage
 
 
@@ -46,12 +46,22 @@ def verify(
         As in ``open``; what is behind a URL is fetched into the cache.
     """
     if is_url(path):
-        kind, mirror = find_mirror(str(path), cache, storage_options, offline=False)
+        mirror = find_mirror(str(path), cache, storage_options, offline=False)
         with mirror.synced():
-            kind.verify(mirror.folder)
+            _verify(mirror.folder)
     else:
-        folder = local_folder(path, cache, storage_options)
-        kind_of(is_sharded(folder)).verify(folder)
+        _verify(local_folder(path, cache, storage_options))
+
+
+def _verify(folder: str) -> None:
+    if is_sharded(folder):
+        from bm25rag.sharded.folder import verify_sharded
+
+        verify_sharded(folder)
+    else:
+        from bm25rag.storage.verify import verify_folder
+
+        verify_folder(folder)
 
 
 def commits(path: str | PathLike[str]) -> list[Commit]:
@@ -123,14 +133,14 @@ def backup(
     check_flag("overwrite", overwrite)
     if not is_url(target):
         copy_folder(
-            _mirror(source, local_folder(target, storage_options=storage_options)), overwrite
+            mirror_of(source, local_folder(target, storage_options=storage_options)), overwrite
         )
     else:
         from bm25rag.storage.remote import RemoteStore
         from bm25rag.storage.remote_writer import upload_folder
 
         store = RemoteStore(str(target), storage_options)
-        upload_folder(_mirror(source, ""), store, overwrite)
+        upload_folder(mirror_of(source, ""), store, overwrite)
 
 
 def restore(
@@ -166,7 +176,7 @@ def restore(
         store = RemoteStore(str(source), storage_options)
     else:
         store = LocalStore(_index_folder(source, storage_options))
-    copy_folder(_mirror(store, _index_folder(path)), check_flag("overwrite", overwrite))
+    copy_folder(mirror_of(store, _index_folder(path)), check_flag("overwrite", overwrite))
 
 
 def repair(path: str | PathLike[str], *, dry_run: bool = False) -> list[Damage]:
@@ -199,7 +209,14 @@ def repair(path: str | PathLike[str], *, dry_run: bool = False) -> list[Damage]:
         If a writer has the folder open, unless ``dry_run``.
     """
     folder = _index_folder(path)
-    return kind_of(is_sharded(folder)).repair(folder, check_flag("dry_run", dry_run))
+    check_flag("dry_run", dry_run)
+    if is_sharded(folder):
+        from bm25rag.sharded.repair import repair_sharded
+
+        return repair_sharded(folder, dry_run)
+    from bm25rag.storage.repair import repair_folder
+
+    return repair_folder(folder, dry_run)
 
 
 def _index_folder(path: str | PathLike[str], storage_options: object = None) -> str:
@@ -209,7 +226,3 @@ def _index_folder(path: str | PathLike[str], storage_options: object = None) -> 
             "BM25Index.restore copies one from a URL"
         )
     return local_folder(path, storage_options=storage_options)
-
-
-def _mirror(store: Store, folder: str) -> Mirror:
-    return kind_of(store.read(SHARDED) is not None).mirror(store, folder)

@@ -21,7 +21,7 @@ from bm25rag.storage.state import check_settings
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from bm25rag.storage.remote_mirror import Mirror
+    from bm25rag.storage.remote_mirror import Mirror, Store
 
 
 def open_index(
@@ -54,11 +54,11 @@ def open_index(
                 "for reading, change a copy (copy.copy(index)) and save() it to the URL, which "
                 "uploads what is new"
             )
-        kind, mirror = find_mirror(str(path), cache, storage_options, offline)
-        folder = mirror.folder
+        mirror = find_mirror(str(path), cache, storage_options, offline)
+        folder, sharded = mirror.folder, mirror.manifest == SHARDED
     else:
         mirror, folder = None, local_folder(path, cache, storage_options, offline)
-        kind = kind_of(is_sharded(folder))
+        sharded = is_sharded(folder)
 
     def empty() -> StoredState:
         settled = Analyzer(tokenizer=tokenizer) if tokenizer and not analyzer else analyzer
@@ -70,7 +70,7 @@ def open_index(
             reader.verify(stored)
 
     index = open_folder(
-        kind,
+        _kind_of(sharded),
         folder,
         mode,
         mmap=mmap,
@@ -111,27 +111,35 @@ def local_folder(
     return local_path(path)
 
 
-def kind_of(sharded: bool) -> Kind:
-    """Return what opens plain or sharded indexes."""
+def _kind_of(sharded: bool) -> Kind:
     if not sharded:
         return PLAIN
-    from bm25rag.sharded.kind import SHARDED
+    from bm25rag.sharded.folder import KIND
 
-    return SHARDED
+    return KIND
 
 
 def find_mirror(
     url: str, cache: str | PathLike[str] | None, options: dict[str, Any] | None, offline: bool
-) -> tuple[Kind, Mirror]:
-    """Return the kind of index behind a URL, and its cache, which may be out of date."""
+) -> Mirror:
+    """Return the cache of what is behind a URL, which may be out of date."""
     from bm25rag.storage.remote_mirror import find_cache
 
-    store, folder = find_cache(url, cache, options)
-    kind = kind_of(is_sharded(folder) if offline else store.read(SHARDED) is not None)
-    mirror = kind.mirror(store, folder)
+    mirror = mirror_of(*find_cache(url, cache, options), offline)
     if offline:
         mirror.check_cached()
-    return kind, mirror
+    return mirror
+
+
+def mirror_of(store: Store, folder: str, offline: bool = False) -> Mirror:
+    """Return what keeps a folder as that of an index is, of the kind that is there, or here."""
+    if is_sharded(folder) if offline else store.read(SHARDED) is not None:
+        from bm25rag.sharded.remote import ShardedMirror
+
+        return ShardedMirror(store, folder)
+    from bm25rag.storage.remote_mirror import Mirror
+
+    return Mirror(store, folder)
 
 
 def _check_commits(

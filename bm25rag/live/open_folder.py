@@ -12,39 +12,17 @@ from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.state import State as StoredState
 
 if TYPE_CHECKING:
-    from bm25rag.storage.remote_mirror import Mirror, Store
-    from bm25rag.storage.repair import Damage
+    from bm25rag.storage.remote_mirror import Mirror
 
 
 class Kind(NamedTuple):
-    """What reads, writes, mirrors, verifies and repairs the folders of one kind of index."""
+    """What reads and writes the folders of one kind of index."""
 
     reader: type[FolderReader]
     writer: type[FolderWriter]
-    mirror: Callable[[Store, str], Mirror]
-    verify: Callable[[str], None]
-    repair: Callable[[str, bool], list[Damage]]
 
 
-def _mirror(store: Store, folder: str) -> Mirror:
-    from bm25rag.storage.remote_mirror import Mirror
-
-    return Mirror(store, folder)
-
-
-def _verify(folder: str) -> None:
-    from bm25rag.storage.verify import verify_folder
-
-    verify_folder(folder)
-
-
-def _repair(folder: str, dry_run: bool) -> list[Damage]:
-    from bm25rag.storage.repair import repair_folder
-
-    return repair_folder(folder, dry_run)
-
-
-PLAIN = Kind(FolderReader, FolderWriter, _mirror, _verify, _repair)
+PLAIN = Kind(FolderReader, FolderWriter)
 """An index that is not divided into shards."""
 
 
