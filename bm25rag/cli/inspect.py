@@ -75,10 +75,8 @@ def inspect_command(
         raise click.UsageError("--queries gives ids to judgements, and needs --qrels FILE.tsv")
     texts = {} if queries is None else {query.id: query.text for query in read_queries(queries)}
     judgements = None if qrels is None else Judgements(qrels, texts)
-    opened = OpenedIndex(index_path, options["untrusted"], options["commit"])
-    if options["restrict"] is not None:
-        with usage_errors():
-            opened.restricted_to(options["restrict"], options["statistics"])
+    with usage_errors():
+        opened = OpenedIndex(index_path, **options)
     for warned in opened.warned:
         write_message(f"Warning: {one_line(warned)}")
     count = counted(len(opened.at()), "document")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import OrderedDict
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,28 +35,24 @@ class OpenedIndex:
     """
 
     def __init__(
-        self, path: Path | str, untrusted: bool = False, commit: str | None = None
+        self,
+        path: Path | str,
+        untrusted: bool = False,
+        commit: str | None = None,
+        restrict: dict[str, Any] | None = None,
+        statistics: Literal["whole", "part"] = "whole",
     ) -> None:
         self.path, self.untrusted = path, untrusted
-        self.restrict: dict[str, Any] | None = None
-        self.statistics: Literal["whole", "part"] = "whole"
+        self.restrict, self.statistics = restrict, statistics
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             self._reader = self._open(commit)
         self.warned = [str(one.message) for one in caught]
         self.trouble = ""
         self._pinned = commit
-        self._view = self._reader
-        self._earlier: OrderedDict[str, BM25Index] = OrderedDict()
+        self._view = self._restricted(self._reader)
+        self._earlier = lru_cache(_COMMITS)(lambda commit: self._restricted(self._open(commit)))
         self._vocabularies: OrderedDict[str, tuple[list[str], Int64]] = OrderedDict()
-
-    def restricted_to(
-        self, filter: dict[str, Any], statistics: Literal["whole", "part"] = "whole"
-    ) -> OpenedIndex:
-        """Show nothing of the documents that do not pass; raise as ``BM25Index.restricted``."""
-        self._view = self._reader.restricted(filter, statistics=statistics)
-        self.restrict, self.statistics = filter, statistics
-        return self
 
     @property
     def name(self) -> str:
@@ -76,15 +73,7 @@ class OpenedIndex:
         if commit is None or commit == self._pinned:
             self._refresh()
             return self._view
-        if commit == self._reader.commit_id:
-            return self._view
-        index = self._earlier.pop(commit, None)
-        if index is None:
-            index = self._restricted(self._open(commit))
-        self._earlier[commit] = index
-        if len(self._earlier) > _COMMITS:
-            self._earlier.popitem(last=False)
-        return index
+        return self._view if commit == self._reader.commit_id else self._earlier(commit)
 
     def _open(self, commit: str | None) -> BM25Index:
         return BM25Index.open(self.path, untrusted=self.untrusted, commit=commit)

@@ -46,6 +46,7 @@ def test_a_host_that_is_not_here_is_named(folder: Path) -> None:
         (("{folder}", "--queries", "queries.tsv"), 2, "needs --qrels"),
         (("{folder}", "--restrict", "{}"), 2, "restrict"),
         (("{folder}", "--commit", "9-9c110871ccf2b11b"), 3, "9-9c110871ccf2b11b"),
+        (("{folder}", "--commit", "the last"), 2, "--commit must be the id of a commit"),
         (("{folder}", "--port", "70000"), 2, "70000"),
         (("{folder}", "--host", ""), 2, "--host must not be empty"),
     ],

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from html.parser import HTMLParser
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -105,16 +105,11 @@ def inspecting(
     folder: Path,
     qrels: Path | None = None,
     queries: dict[str, str] | None = None,
-    restrict: dict[str, Any] | None = None,
-    statistics: Literal["whole", "part"] = "whole",
     **options: Any,
 ) -> Iterator[Inspected]:
     """Serve an index in a thread."""
     judgements = None if qrels is None else Judgements(qrels, queries)
-    opened = OpenedIndex(folder, **options)
-    if restrict is not None:
-        opened.restricted_to(restrict, statistics)
-    desk = Desk(opened, judgements)
+    desk = Desk(OpenedIndex(folder, **options), judgements)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = make_server(desk)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})

@@ -58,7 +58,7 @@ def _questions(
     def value(of: Evaluation | None, query: str) -> float | None:
         return None if of is None else of.per_query[query][MEASURE]
 
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "id": query,
             "question": text,
@@ -69,10 +69,6 @@ def _questions(
         }
         for query, text in texts.items()
     ]
-    if before is not None and after is not None:  # what differs most comes first
-        differences = {
-            query: after.per_query[query][MEASURE] - before.per_query[query][MEASURE]
-            for query in texts
-        }
-        rows.sort(key=lambda one: -abs(differences[str(one["id"])]))
+    if after is not None:  # what differs most comes first
+        rows.sort(key=lambda one: -abs(one["b"] - one["a"]))
     return rows[:_SHOWN]
