@@ -66,12 +66,6 @@ class Source(Protocol):
 class NewDocuments:
     """The arguments of ``add``, checked as they are iterated."""
 
-    ids: Iterable[str | int] | None
-    metadata: Iterable[Mapping[str, Any] | None] | None
-    payloads: Iterable[bytes | None] | None
-    store_text: bool
-    progress: bool
-
     # The name in messages of a row's metadata.
     row = "metadata[{}]"
     room: float = math.inf
@@ -89,11 +83,14 @@ class NewDocuments:
         names: tuple[str, ...] | None,
     ) -> None:
         self._checked = _Checked(names)
-        self.ids, self.metadata, self.payloads = ids, metadata, payloads
+        self.ids = ids
+        self.metadata = metadata
+        self.payloads = payloads
         self.vectors: Iterator[dict[str, float] | None] | None = (
             None if vectors is None else read_each(vectors, "vectors")
         )
-        self.store_text, self.progress = store_text, progress
+        self.store_text = store_text
+        self.progress = progress
         self.texts: Iterable[Any] = check_sequence("texts", texts, "texts")
         for name in ("ids", "metadata", "payloads"):
             value = getattr(self, name)
@@ -165,9 +162,6 @@ class NewRecords:
     of bounded memory needs, and not their texts alone.
     """
 
-    store_text: bool
-    progress: bool
-
     row = "documents[{}]"
     room: float = math.inf
     merged = False
@@ -182,7 +176,9 @@ class NewRecords:
         bounded: bool = False,
     ) -> None:
         self._checked, self._names = _Checked(names), names
-        self.store_text, self.progress, self._bounded = store_text, progress, bounded
+        self.store_text = store_text
+        self.progress = progress
+        self._bounded = bounded
         self._documents = check_sequence("documents", _rows(documents), "bm25rag.Document")
         # See ``NewDocuments._gather``.
         self._copy = not isinstance(documents, (list, tuple))

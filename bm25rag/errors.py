@@ -98,14 +98,12 @@ class MetadataError(BM25Error, ValueError):
         As given.
     """
 
-    document: str
-    key: str
-    problem: str
-    row: str
-
     def __init__(self, document: str, key: str, problem: str, row: str = "") -> None:
         super().__init__(document, key, problem, row)
-        self.document, self.key, self.problem, self.row = document, key, problem, row
+        self.document = document
+        self.key = key
+        self.problem = problem
+        self.row = row
 
     def __str__(self) -> str:
         where = f"{self.row}: " if self.row else ""

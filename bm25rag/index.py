@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, overload
 
 from bm25rag import maintenance
 from bm25rag.analysis import Analyzer, Tokenizer
@@ -1101,11 +1101,11 @@ class BM25Index:
         return self._live.refresh()
 
     # Those for a folder, whoever has it open.
-    verify = staticmethod(maintenance.verify)
-    commits = staticmethod(maintenance.commits)
-    backup = staticmethod(maintenance.backup)
-    restore = staticmethod(maintenance.restore)
-    repair = staticmethod(maintenance.repair)
+    verify: Final = staticmethod(maintenance.verify)
+    commits: Final = staticmethod(maintenance.commits)
+    backup: Final = staticmethod(maintenance.backup)
+    restore: Final = staticmethod(maintenance.restore)
+    repair: Final = staticmethod(maintenance.repair)
 
     def commit(self) -> None:
         """Make the changes since the last commit durable, in one atomic step.

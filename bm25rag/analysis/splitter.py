@@ -100,9 +100,9 @@ class WordSplitter:
         self._folds_accents = fold_accents
         self._ngrams = ngrams
         # NFKC turns more characters into letters of ASCII, and Turkish lower case fewer.
-        self.keeps_ascii = form in (None, "NFC") and not self._turkish
-        self.splits_all = identifiers or ngrams is not None
-        self.joins_words = self._auto and not self.splits_all
+        self.keeps_ascii: bool = form in (None, "NFC") and not self._turkish
+        self.splits_all: bool = identifiers or ngrams is not None
+        self.joins_words: bool = self._auto and not self.splits_all
         self._kept_letters = (profile.kept_letters if profile is not None else None) or ""
         self._apostrophe = "ends" if profile is None else profile.apostrophe
         self._texts: TextScanner | None = None

@@ -73,7 +73,7 @@ class Sources:
         self._stops = alone or options["on_error"] == "stop"
         self._progress = progress and shows_progress()
         self._bar: ReadingBar | None = None
-        self.findings = Findings()
+        self.findings: Findings = Findings()
 
     def __iter__(self) -> Iterator[Document]:
         """Read the documents."""

@@ -30,17 +30,14 @@ class PackedColumn(Column):
         As for ``Column``.
     """
 
-    offsets: Unsigned
-    numbers: UInt16
-    pieces: UInt64
-    null: Bool
-    count: int
-
     def __init__(
         self, offsets: Unsigned, numbers: UInt16, pieces: UInt64, null: Bool, count: int
     ) -> None:
-        self.offsets, self.numbers, self.pieces = offsets, numbers, pieces
-        self.null, self.count = null, count
+        self.offsets = offsets
+        self.numbers = numbers
+        self.pieces = pieces
+        self.null = null
+        self.count = count
         self.strings: StringArrays | None = StringArrays(offsets, numbers, None, pieces)
         self._starts, self._bytes = offsets.data, numbers.data
         self._nulls = null.data if len(null) else None

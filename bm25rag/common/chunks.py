@@ -19,10 +19,11 @@ class Chunks:
     """An array of one dimension, to be written as ``dtype``, in pieces that come once."""
 
     dtype: np.dtype[Any]
-    pieces: Iterable[Array]
 
     def __init__(self, dtype: type[np.generic], count: int, pieces: Iterable[Array] = ()) -> None:
-        self.dtype, self._count, self.pieces = np.dtype(dtype), count, pieces
+        self.dtype = np.dtype(dtype)
+        self._count = count
+        self.pieces = pieces
 
     def __len__(self) -> int:
         return self._count

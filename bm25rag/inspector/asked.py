@@ -61,22 +61,22 @@ class Asked:
     """The parameters of an address that are not empty; a ``ValueError`` names a wrong one."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
-        self.given = dict(given)
-        self.question = self.given.get("q", "")
+        self.given: dict[str, str] = dict(given)
+        self.question: str = self.given.get("q", "")
         if len(self.question) > _LONGEST_QUESTION:
             raise ValueError(
                 f"the question has {len(self.question):,} characters, and at most "
                 f"{_LONGEST_QUESTION:,} are taken"
             )
-        self.syntax = "syntax" in self.given
-        self.id = self.given.get("id")
-        self.term = self.given.get("t")
-        self.text = self.given.get("text")
-        self.filter_text = self.given.get("filter", "").strip()
-        self.size = _whole("size", self.given.get("size"), PAGE, 1, _LONGEST_PAGE)
-        self.page = _whole("page", self.given.get("page"), 1, 1, _DEEPEST // self.size)
-        self.settings = _settings(self.given, "")
-        self.other = _settings(self.given, "b_")
+        self.syntax: bool = "syntax" in self.given
+        self.id: str | None = self.given.get("id")
+        self.term: str | None = self.given.get("t")
+        self.text: str | None = self.given.get("text")
+        self.filter_text: str = self.given.get("filter", "").strip()
+        self.size: int = _whole("size", self.given.get("size"), PAGE, 1, _LONGEST_PAGE)
+        self.page: int = _whole("page", self.given.get("page"), 1, 1, _DEEPEST // self.size)
+        self.settings: Settings = _settings(self.given, "")
+        self.other: Settings = _settings(self.given, "b_")
 
     @classmethod
     def read(cls, address: bytes) -> Asked:

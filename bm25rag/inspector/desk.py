@@ -40,7 +40,8 @@ class Desk:
     """
 
     def __init__(self, opened: OpenedIndex, judgements: Judgements | None = None) -> None:
-        self.opened, self.judgements = opened, judgements
+        self.opened = opened
+        self.judgements = judgements
         self.baseline: Baseline | None = None
         # What was last counted of the metadata, and for what.
         self.counted: tuple[object, list[dict[str, Any]]] = None, []

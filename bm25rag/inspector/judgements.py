@@ -27,7 +27,7 @@ class Judgements:
             raise ValueError(
                 f"the name of the file of judgements must end in {_ENDING}, got {path}"
             )
-        self.path = path.resolve()  # of a link, the file
+        self.path: Path = path.resolve()  # of a link, the file
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"the folder of {path} is not there; make it first")
         self._queries = dict(queries or {})

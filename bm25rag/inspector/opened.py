@@ -42,13 +42,15 @@ class OpenedIndex:
         restrict: dict[str, Any] | None = None,
         statistics: Literal["whole", "part"] = "whole",
     ) -> None:
-        self.path, self.untrusted = path, untrusted
-        self.restrict, self.statistics = restrict, statistics
+        self.path = path
+        self.untrusted = untrusted
+        self.restrict = restrict
+        self.statistics = statistics
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             self._reader = self._open(commit)
-        self.warned = [str(one.message) for one in caught]
-        self.trouble = ""
+        self.warned: list[str] = [str(one.message) for one in caught]
+        self.trouble: str = ""
         self._pinned = commit
         self._view = self._restricted(self._reader)
         self._earlier = lru_cache(_COMMITS)(lambda commit: self._restricted(self._open(commit)))

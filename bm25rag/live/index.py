@@ -122,11 +122,9 @@ class LiveIndex:
     the writer of.
     """
 
-    state: State
-    attachment: Attachment
-
     def __init__(self, state: State, attachment: Attachment) -> None:
-        self.state, self.attachment = state, attachment
+        self.state = state
+        self.attachment = attachment
         self.saved: SavedCopy | None = None
         self._lock = WriteLock()
         # Whether it was said at exit that changes are lost.
@@ -372,7 +370,7 @@ class LiveIndex:
     def _release(self) -> None:
         writer = self.attachment
         if isinstance(writer, FolderWriter):
-            self.attachment: Attachment = CLOSED  # first: without its lock, nobody may write
+            self.attachment = CLOSED  # first: without its lock, nobody may write
             writer.close()
 
     def _loses(self) -> str | None:

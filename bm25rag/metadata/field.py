@@ -98,14 +98,6 @@ class Field:
         Where ``documents``, codes and ``numbers`` lie in the arrays of the segment's fields.
     """
 
-    documents: UInt32 | None
-    codes: Unsigned
-    starts: tuple[int, ...]
-    numbers: UInt64
-    column: Column
-    first: int
-    spans: dict[str, slice]
-
     def __init__(
         self,
         documents: UInt32 | None,
@@ -116,9 +108,13 @@ class Field:
         first: int,
         spans: dict[str, slice],
     ) -> None:
-        self.documents, self.codes = documents, codes
-        self.starts, self.numbers = starts, numbers
-        self.column, self.first, self.spans = column, first, spans
+        self.documents = documents
+        self.codes = codes
+        self.starts = starts
+        self.numbers = numbers
+        self.column = column
+        self.first = first
+        self.spans = spans
         self._ranked: dict[int, Sequence[Any]] = {}
         # The datetimes that the strings of a kind name, once a filter has asked for them.
         self.named: dict[int, Any] = {}

@@ -55,13 +55,11 @@ class Fields:
         The distinct values that are strings.
     """
 
-    count: int
-    arrays: Arrays
-    paths: Column
-    strings: Column
-
     def __init__(self, count: int, arrays: Arrays, paths: Column, strings: Column) -> None:
-        self.count, self.arrays, self.paths, self.strings = count, arrays, paths, strings
+        self.count = count
+        self.arrays = arrays
+        self.paths = paths
+        self.strings = strings
         self._opened: dict[Path, Field] | None = None
 
     def __reduce__(self) -> tuple[type[Fields], tuple[object, ...]]:

@@ -28,14 +28,12 @@ class Changes:
     until it has been verified; ``masks`` are those of filters on them.
     """
 
-    deleted: UInt32
-    changed: dict[int, bytes]
-    unverified: str | None
-
     def __init__(
         self, deleted: UInt32, changed: dict[int, bytes], unverified: str | None = None
     ) -> None:
-        self.deleted, self.changed, self.unverified = deleted, changed, unverified
+        self.deleted = deleted
+        self.changed = changed
+        self.unverified = unverified
         self.masks: MaskCache = MaskCache()
 
     def __len__(self) -> int:

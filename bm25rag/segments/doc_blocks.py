@@ -35,19 +35,18 @@ class DocBlocks:
         The block of every posting of the other terms, uint16.
     """
 
-    count: int
     size: int
-    terms: UInt32
-    edges: UInt32
-    before: Unsigned
-    high: UInt16
 
     def __init__(
         self, count: int, terms: UInt32, edges: UInt32, before: Unsigned, high: UInt16
     ) -> None:
-        self.count, self.size = count, DOC_BLOCK
+        self.count = count
+        self.size = DOC_BLOCK
         self.firsts: Int64 = np.arange(0, count * DOC_BLOCK, DOC_BLOCK)
-        self.terms, self.edges, self.before, self.high = terms, edges, before, high
+        self.terms = terms
+        self.edges = edges
+        self.before = before
+        self.high = high
         self._terms, self._before = terms.data, before.data
 
     def __reduce__(self) -> tuple[type[DocBlocks], tuple[object, ...]]:

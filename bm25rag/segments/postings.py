@@ -83,18 +83,6 @@ class Postings:
         Bounds of the weights of vectors; ``None`` of texts, and where walking takes no time.
     """
 
-    terms: StringTable
-    indptr: Unsigned
-    documents: UInt16
-    doc_blocks: DocBlocks
-    codes: Unsigned
-    code_tf: UInt32
-    code_length: UInt32
-    lengths: UInt32
-    bounds: tuple[float, float] | None
-    text_fields: TextFields | None
-    rows: StripRows | None
-
     def __init__(
         self,
         terms: StringTable,
@@ -109,10 +97,17 @@ class Postings:
         text_fields: TextFields | None = None,
         rows: StripRows | None = None,
     ) -> None:
-        self.terms, self.indptr = terms, indptr
-        self.documents, self.doc_blocks, self.codes = documents, doc_blocks, codes
-        self.code_tf, self.code_length, self.lengths = code_tf, code_length, lengths
-        self.bounds, self.text_fields, self._places = bounds, text_fields, indptr.data
+        self.terms = terms
+        self.indptr = indptr
+        self.documents = documents
+        self.doc_blocks = doc_blocks
+        self.codes = codes
+        self.code_tf = code_tf
+        self.code_length = code_length
+        self.lengths = lengths
+        self.bounds = bounds
+        self.text_fields = text_fields
+        self._places = indptr.data
         self.rows = rows
 
     def __reduce__(self) -> tuple[type[Postings], tuple[object, ...]]:

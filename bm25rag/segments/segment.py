@@ -29,14 +29,6 @@ class Segment:
     filters on this segment.
     """
 
-    postings: Postings
-    ids: StringTable
-    texts: Column
-    metadata: Column
-    payloads: Column
-    tokens: tuple[int, ...]
-    vectors: Postings | None
-
     def __init__(
         self,
         postings: Postings,
@@ -49,9 +41,14 @@ class Segment:
         vectors: Postings | None = None,
         other_texts: Mapping[str, Column] = _NONE,
     ) -> None:
-        self.postings, self.ids = postings, ids
-        self.texts, self.metadata, self.payloads = texts, metadata, payloads
-        self.tokens, self.stored_fields, self.vectors = tokens, stored_fields, vectors
+        self.postings = postings
+        self.ids = ids
+        self.texts = texts
+        self.metadata = metadata
+        self.payloads = payloads
+        self.tokens = tokens
+        self.stored_fields = stored_fields
+        self.vectors = vectors
         self.other_texts = other_texts
         self.masks: MaskCache = MaskCache()
         # The last result of ``matching``, and what it was asked for.

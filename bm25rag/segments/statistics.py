@@ -13,16 +13,13 @@ class Statistics:
     documents each of ``terms`` occurs, (V,), unsigned.
     """
 
-    documents: int
-    tokens: tuple[int, ...]
-    terms: StringTable
-    frequencies: Unsigned
-
     def __init__(
         self, documents: int, tokens: tuple[int, ...], terms: StringTable, frequencies: Unsigned
     ) -> None:
-        self.documents, self.tokens = documents, tokens
-        self.terms, self.frequencies = terms, frequencies
+        self.documents = documents
+        self.tokens = tokens
+        self.terms = terms
+        self.frequencies = frequencies
 
     def frequency(self, term: bytes) -> int:
         """Return in how many documents a term occurs; raise as ``StringTable.find``."""

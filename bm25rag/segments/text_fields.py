@@ -42,12 +42,10 @@ class TextFields:
         How long each is, for each number that stands for |d|, uint32 (L, F).
     """
 
-    names: tuple[str, ...]
-    counts: UInt32
-    lengths: UInt32
-
     def __init__(self, names: tuple[str, ...], counts: UInt32, lengths: UInt32) -> None:
-        self.names, self.counts, self.lengths = names, counts, lengths
+        self.names = names
+        self.counts = counts
+        self.lengths = lengths
 
     @property
     def are_analyses(self) -> bool:

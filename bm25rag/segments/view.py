@@ -27,13 +27,12 @@ class SegmentView:
     """A segment with its changes, the oldest first, applied; immutable."""
 
     tokens: tuple[int, ...]
-    segment: Segment
-    changes: tuple[Changes, ...]
 
     def __init__(
         self, segment: Segment, changes: tuple[Changes, ...] = (), masks: MaskCache | None = None
     ) -> None:
-        self.segment, self.changes = segment, changes
+        self.segment = segment
+        self.changes = changes
         # Numbers of the deleted documents, ascending.
         self.deleted: UInt32 = all_deleted(changes)
         self.masks: MaskCache = MaskCache() if masks is None else masks

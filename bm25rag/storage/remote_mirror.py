@@ -75,13 +75,11 @@ def is_part(path: str) -> bool:
 class Mirror:
     """A folder, ``folder``, that is kept as the folder of an index, ``store``, is."""
 
-    store: Store
-    folder: str
-
     manifest: ClassVar[str] = MANIFEST
 
     def __init__(self, store: Store, folder: str) -> None:
-        self.store, self.folder = store, folder
+        self.store = store
+        self.folder = folder
 
     def check_cached(self) -> None:
         """Raise ``NotAnIndexError`` if nothing is in the folder yet."""

@@ -38,7 +38,7 @@ class Served:
     ) -> None:
         self._path, self._untrusted, self._patience = path, untrusted, patience
         self._about = f"{about.strip().rstrip('.')}. " if about else ""
-        self.index = BM25Index.open(path, untrusted=untrusted)
+        self.index: BM25Index = BM25Index.open(path, untrusted=untrusted)
         self._looked_at: tuple[object, bool] = None, False
         if restrict is not None:
             self.index = self.index.restricted(restrict, statistics=statistics)
