@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from bm25rag.columns.merge import (
 )
 from bm25rag.columns.packing import pack_columns
 from bm25rag.common.arrays import Int64
-from bm25rag.common.chunks import Growing, Spools
+from bm25rag.common.chunks import Growing, Spool, Spools
 from bm25rag.common.logs import tell
 from bm25rag.common.strings import TEXT
 from bm25rag.merging.merged_postings import Arrays, MergedPostings, MergedVectors
@@ -42,7 +41,7 @@ def merge_segments(views: Sequence[SegmentView]) -> Segment:
         join_columns([LivingStrings(_metadata_of(view), view.living) for view in views]),
         join_columns([LivingStrings(view.segment.payloads, view.living) for view in views]),
         add_tokens(view.tokens for view in views),
-        _merge_fields(views),
+        _merged_fields(views, Growing).fields(),
         _merge_vectors(views),
         {name: _join_texts(views, name) for name in views[0].segment.other_texts},
     )
@@ -105,14 +104,7 @@ def _merge_vectors(views: Sequence[SegmentView]) -> Postings | None:
 
 def _chunk_fields(views: Sequence[SegmentView], spools: Spools) -> tuple[Arrays, Arrays]:
     """Return the arrays of the fields, and those of their two columns; none without metadata."""
-    offsets = accumulate((view.count for view in views), initial=0)
-    sources = [
-        living_source(view.segment.fields, view.living, offset)
-        for view, offset in zip(views, offsets, strict=False)
-    ]
-    merged = Assembler(sum(view.count for view in views), spools.new)
-    merge_fields(sources, merged)
-    arrays, paths, (offsets_of_strings, strings) = merged.finish()
+    arrays, paths, (offsets_of_strings, strings) = _merged_fields(views, spools.new).finish()
     if not len(paths):
         return {}, {}
     return {f"fields.{name}": array for name, array in arrays.items()}, {
@@ -123,23 +115,28 @@ def _chunk_fields(views: Sequence[SegmentView], spools: Spools) -> tuple[Arrays,
     }
 
 
-def _merge_fields(views: Sequence[SegmentView]) -> Fields:
+def _merged_fields(
+    views: Sequence[SegmentView], new: Callable[[type[np.generic]], Growing | Spool]
+) -> Assembler:
     sources: list[Source] = []
     offset = 0
     for view in views:
-        # The new number of each document, -1 if it is deleted or has newer metadata elsewhere.
-        renumbered = np.full(len(view.segment), -1, np.int64)
-        living = slice(None) if view.living is None else view.living
-        renumbered[living] = np.arange(offset, offset + view.count)
-        for changes in reversed(view.changes):  # the last change of a document counts
-            if changes.changed:
-                sources.append(_numbered(changes.fields, renumbered[changes.numbers]))
-                renumbered[changes.numbers] = -1
-        sources.append(_numbered(view.segment.fields, renumbered))
+        fields, living = view.segment.fields, view.living
+        if not view.changed:
+            sources.append(living_source(fields, living, offset))
+        else:
+            # The new number of each document, -1 if it is deleted or has newer metadata elsewhere.
+            renumbered = np.full(len(view.segment), -1, np.int64)
+            renumbered[slice(None) if living is None else living] = np.arange(view.count) + offset
+            for changes in reversed(view.changes):  # the last change of a document counts
+                if changes.changed:
+                    sources.append(_numbered(changes.fields, renumbered[changes.numbers]))
+                    renumbered[changes.numbers] = -1
+            sources.append(_numbered(fields, renumbered))
         offset += view.count
-    merged = Assembler(offset, Growing)
+    merged = Assembler(offset, new)
     merge_fields(sources, merged, ordered=not any(view.changed for view in views))
-    return merged.fields()
+    return merged
 
 
 def _numbered(fields: Fields, new_numbers: Int64) -> Source:
