@@ -452,16 +452,14 @@ class Analyzer:
         return self.splitter.find_words(text, question)
 
     def analyze_words(
-        self, words: list[str], question: bool = False, odd: Sequence[int] | None = None
+        self, words: list[str], odd: Sequence[int] | None = None
     ) -> tuple[list[str], dict[int, int], list[int]]:
-        """Return the terms of words, those of stop words, too.
+        """Return the terms of words of documents, those of stop words, too.
 
         Parameters
         ----------
         words
             Words, as ``find_words`` returns them.
-        question
-            Whether they are the words of a question.
         odd
             The indexes of words that are not only ASCII letters and digits, if known; the
             others are no stop words, then.
@@ -475,15 +473,14 @@ class Analyzer:
         stopped
             The indexes of terms that are of stop words.
         """
-        tokens, counts = self.splitter.split_words(words, question, odd)
+        tokens, counts = self.splitter.split_words(words, odd=odd)
         stems, stopwords = self.stems(tokens), self.stopwords
         if odd is not None and _SOME * len(odd) < len(words):  # most words need not be looked up
             stopped = [n for n in _places(odd, counts) if tokens[n] in stopwords]
         else:
             present = stopwords.intersection(tokens)
             stopped = [n for n, token in enumerate(tokens) if token in present] if present else []
-        if not question:
-            self._wanted_terms.learn(words, tokens, stems, counts)
+        self._wanted_terms.learn(words, tokens, stems, counts)
         return stems, counts, stopped
 
     def stems(self, words: list[str]) -> list[str]:
@@ -664,8 +661,7 @@ class _WordTerms:
         """The tokens that have no term."""
         if self._keeps_all:
             return frozenset()
-        stopwords = self._analyzer.stopwords
-        return stopwords | self._analyzer.query_stopwords if self._wanted else stopwords
+        return self._analyzer.unwanted if self._wanted else self._analyzer.stopwords
 
     def of(self, words: list[str], text: str = "") -> list[str]:
         """Return the terms of words, one after another, and of what else is one in their text."""

@@ -172,16 +172,14 @@ def _terms_of(
 ) -> dict[str, list[tuple[str, str]]]:
     """Return, by word, the tokens that become one of the terms, each with its term."""
     tokens, counts = analyzer.splitter.split_words(words)
-    made, _, stopped = analyzer.analyze_words(words)
-    if len(stopped) < len(made):  # or the text keeps them
-        made = made.copy()
-        for place in stopped:
-            made[place] = ""
-    pairs = iter(zip(tokens, made, strict=True))
+    stopwords = analyzer.stopwords
+    if stopwords.issuperset(tokens):  # the text keeps them
+        stopwords = frozenset()
+    pairs = iter(zip(tokens, analyzer.stems(tokens), strict=True))
     by_word = {}
     for number, word in enumerate(words):
         own = list(islice(pairs, counts.get(number, 1)))
-        matching = [(token, term) for token, term in own if term in terms]
+        matching = [pair for pair in own if pair[1] in terms and pair[0] not in stopwords]
         if matching:
             by_word[word] = matching
     return by_word

@@ -65,12 +65,8 @@ class _Token(NamedTuple):
 
 def _tokens(analyzer: Analyzer, words: list[str], question: bool = False) -> list[_Token]:
     tokens, _ = analyzer.splitter.split_words(words, question=question)
-    terms, _, stopped = analyzer.analyze_words(words, question=question)
-    places = set(stopped)
-    return [
-        _Token(token, term, place in places)
-        for place, (token, term) in enumerate(zip(tokens, terms, strict=True))
-    ]
+    stopped = map(analyzer.stopwords.__contains__, tokens)
+    return list(map(_Token, tokens, analyzer.stems(tokens), stopped))
 
 
 def _step(token: _Token, kept: set[str] | None, stops: bool, joined: bool = False) -> Step:

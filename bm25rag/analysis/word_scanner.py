@@ -144,10 +144,10 @@ class _WholeWords:
         self.of_several: dict[str, list[str]] = {}
 
     def analyze_words(
-        self, words: list[str], question: bool = False, odd: Sequence[int] | None = None
+        self, words: list[str], odd: Sequence[int] | None = None
     ) -> tuple[list[str], dict[int, int], list[int]]:
         """Return each word with its terms joined, and which words have none."""
-        tokens, counts = self.splitter.split_words(words, question, odd)
+        tokens, counts = self.splitter.split_words(words, odd=odd)
         stems = self.analyzer.stems(tokens)
         if not counts:
             return stems, counts, []
