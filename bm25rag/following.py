@@ -33,12 +33,10 @@ _log = logging.getLogger(__name__)
 class SharedIndex:
     """An index in memory for the readers and writers of a process; ``share`` returns it."""
 
-    current: BM25Index
-
     def __init__(self, index: BM25Index) -> None:
         self._lock = WriteLock()
         self._index = index
-        self.current = index.snapshot()
+        self.current: BM25Index = index.snapshot()
 
     @contextmanager
     def writing(self) -> Iterator[BM25Index]:

@@ -72,16 +72,14 @@ class GrepMatch:
     with the row it says where to go on.
     """
 
-    row: int
-    start: int
-
     __slots__ = ("_grep", "_number", "_place", "_text", "row", "start")
 
     def __init__(
         self, grep: Grep, row: int, place: tuple[int, int], start: int, number: int, text: bytes
     ) -> None:
         self._grep, self._place, self._number, self._text = grep, place, number, text
-        self.row, self.start = row, start
+        self.row: int = row
+        self.start: int = start
 
     @property
     def document(self) -> Document:

@@ -104,8 +104,6 @@ class BM25Index:
     ['0', '2']
     """
 
-    _live: LiveIndex
-
     def __init__(
         self,
         analyzer: Analyzer | None = None,
@@ -120,7 +118,7 @@ class BM25Index:
         settings = new_state(
             analyzer, variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on, fields=fields
         )
-        self._live = LiveIndex(settings, MEMORY)
+        self._live: LiveIndex = LiveIndex(settings, MEMORY)
 
     @classmethod
     def from_texts(

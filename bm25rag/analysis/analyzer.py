@@ -134,8 +134,6 @@ class Analyzer:
     ['c++', 'c#']
     """
 
-    query_stopwords: frozenset[str]
-
     def __init__(
         self,
         language: str | None = "english",
@@ -196,7 +194,9 @@ class Analyzer:
         self.also: tuple[tuple[Analyzer, float], ...] = self._check_also(also)
         self._prepare(profile)
         self.stopwords: frozenset[str] = self._stopword_tokens("stopwords", stopwords)
-        self.query_stopwords = self._stopword_tokens("query_stopwords", query_stopwords)
+        self.query_stopwords: frozenset[str] = self._stopword_tokens(
+            "query_stopwords", query_stopwords
+        )
 
     def _prepare(self, profile: Language | None) -> None:
         """Derive from the settings what is not saved."""

@@ -18,10 +18,8 @@ _BYTES = 1 << 20
 class Chunks:
     """An array of one dimension, to be written as ``dtype``, in pieces that come once."""
 
-    dtype: np.dtype[Any]
-
     def __init__(self, dtype: type[np.generic], count: int, pieces: Iterable[Array] = ()) -> None:
-        self.dtype = np.dtype(dtype)
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
         self._count = count
         self.pieces = pieces
 

@@ -157,10 +157,9 @@ class Assembler:
     ``complete`` says whether all paths are added.
     """
 
-    complete: bool
-
     def __init__(self, count: int, new: Callable[[type[np.generic]], Growing | Spool]) -> None:
-        self._count, self.complete = count, True
+        self._count = count
+        self.complete: bool = True
         self._arrays = {name: new(kind) for name, kind in ARRAYS.items()}
         self._paths = ColumnBuilder()
         self._starts, self._data = new(np.int64), new(np.uint8)

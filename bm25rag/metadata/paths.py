@@ -59,12 +59,10 @@ class Node:
     are held whole, as JSON.
     """
 
-    count: int
-
     __slots__ = ("by_type", "children", "count", "documents", "elements", "in_list")
 
     def __init__(self, in_list: bool = False) -> None:
-        self.count = 0
+        self.count: int = 0
         self.documents: list[Int64] = []
         self.by_type: dict[type, tuple[list[Int64], list[Any]]] = {}
         self.in_list: bool = in_list

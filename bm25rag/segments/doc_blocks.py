@@ -35,13 +35,11 @@ class DocBlocks:
         The block of every posting of the other terms, uint16.
     """
 
-    size: int
-
     def __init__(
         self, count: int, terms: UInt32, edges: UInt32, before: Unsigned, high: UInt16
     ) -> None:
         self.count = count
-        self.size = DOC_BLOCK
+        self.size: int = DOC_BLOCK
         self.firsts: Int64 = np.arange(0, count * DOC_BLOCK, DOC_BLOCK)
         self.terms = terms
         self.edges = edges

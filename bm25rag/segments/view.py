@@ -26,8 +26,6 @@ def add_tokens(each: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
 class SegmentView:
     """A segment with its changes, the oldest first, applied; immutable."""
 
-    tokens: tuple[int, ...]
-
     def __init__(
         self, segment: Segment, changes: tuple[Changes, ...] = (), masks: MaskCache | None = None
     ) -> None:
@@ -40,7 +38,7 @@ class SegmentView:
         self._changed: dict[int, bytes] | None = None
         # How many postings of a term are of deleted documents, by where its postings lie.
         self._deleted_postings: dict[tuple[int, int], int] = {}
-        self.tokens = segment.tokens
+        self.tokens: tuple[int, ...] = segment.tokens
         if len(self.deleted):
             removed = segment.postings.tokens_of(self.deleted)
             pairs = zip(segment.tokens, removed, strict=False)  # see ``add_tokens``

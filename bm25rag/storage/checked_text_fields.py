@@ -15,8 +15,6 @@ from bm25rag.storage.checksummed_file import ArraysFile
 class CheckedFieldPostings(CheckedPostings):
     """Postings whose codes stand for pairs of numbers; see ``segments/text_fields.py``."""
 
-    text_fields: TextFields
-
     def __init__(
         self,
         file: ArraysFile,
@@ -34,7 +32,7 @@ class CheckedFieldPostings(CheckedPostings):
         tables = (
             array.values.reshape(-1, len(names)) for array in (self._counts, self._row_lengths)
         )
-        self.text_fields = TextFields(names, *tables)
+        self.text_fields: TextFields = TextFields(names, *tables)
 
     def length_of(self, documents: Unsigned) -> Int64:
         """Return the numbers that stand for |d| of some documents, checked."""

@@ -203,12 +203,11 @@ class CheckedArray:
     ``values`` are all elements, not checked; ``offset`` is where they begin, in bytes.
     """
 
-    values: Array
-
     __slots__ = ("_file", "_name", "_offset", "values")
 
     def __init__(self, file: ArraysFile, name: str, values: Array, offset: int) -> None:
-        self._file, self._name, self.values, self._offset = file, name, values, offset
+        self._file, self._name, self._offset = file, name, offset
+        self.values: Array = values
 
     def __len__(self) -> int:
         return len(self.values)

@@ -33,8 +33,6 @@ class FolderReader(Attachment):
     ``opened_by`` holds the arguments of ``BM25Index.open``, for pickles.
     """
 
-    manifest: Manifest
-
     description = "an index opened with mode='r'"
     advice = "open it with mode='w' to change it, or change a copy in memory, copy.copy(index)"
     read_only = True
@@ -49,7 +47,7 @@ class FolderReader(Attachment):
         self._tokenizer = tokenizer
         self._untrusted = untrusted
         self.opened_by: dict[str, Any] = {}
-        self.manifest = Manifest(0, {}, (), ())
+        self.manifest: Manifest = Manifest(0, {}, (), ())
         self._state: State | None = None
         self._mark: FileMark | None = None
 

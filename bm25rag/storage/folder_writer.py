@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 class FolderWriter(Attachment):
     """The writer of a folder: it holds the lock and knows what is on disk."""
 
-    keep: Any
-
     description = "an index that is changed here"
     read_only = False
     packed = True  # whether texts are
@@ -44,7 +42,7 @@ class FolderWriter(Attachment):
         self._manifest = Manifest(0, {}, (), ())
         self._state: State | None = None
         # For how many milliseconds commits are kept after a later one has replaced them.
-        self.keep = 0
+        self.keep: int = 0
 
     @classmethod
     def lock(
@@ -114,7 +112,7 @@ class FolderWriter(Attachment):
     def start_from(self, manifest: Manifest) -> None:
         """Start from the manifest of the last commit."""
         self._manifest = manifest
-        self.keep: int = manifest.settings.get("keep", 0)
+        self.keep = manifest.settings.get("keep", 0)
 
     def holds(self, folder: str) -> bool:
         """Whether this is the writer of ``folder``."""
