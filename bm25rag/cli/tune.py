@@ -13,9 +13,10 @@ from bm25rag.cli.options import INDEX_PATH, examples, index_argument, parse_fiel
 from bm25rag.cli.output import to_json
 from bm25rag.cli.terminal import shows_progress, write_result
 from bm25rag.evaluation.files import read_qrels
-from bm25rag.evaluation.tuning import K1, VARIANTS, B, other_analyzers, tune
+from bm25rag.evaluation.tuning import K1, B, other_analyzers, tune
 from bm25rag.index import BM25Index
 from bm25rag.readers import read_queries
+from bm25rag.scoring.variants import VARIANTS
 
 
 @click.command(
@@ -41,7 +42,7 @@ from bm25rag.readers import read_queries
     "--variant",
     "variants",
     multiple=True,
-    type=click.Choice(VARIANTS),
+    type=click.Choice([*VARIANTS]),
     help="Variant to try; repeatable.  [default: all]",
 )
 @click.option(
@@ -118,7 +119,7 @@ def tune_command(
         queries,
         qrels,
         measure,
-        variants=variants or VARIANTS,
+        variants=variants or [*VARIANTS],
         analyzers=analyzers,
         fields=fields,
         progress=shows_progress(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Iterator
+from os.path import samestat
 from pathlib import Path
 from threading import current_thread, main_thread
 from types import FrameType
@@ -22,16 +23,12 @@ class SameFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._identity = self._identify()
-
-    def _identify(self) -> tuple[int, int]:
-        status = self.path.stat()
-        return status.st_dev, status.st_ino
+        self._status = path.stat()
 
     def check(self) -> None:
         """Raise ``OSError`` if the folder has gone, or another one is in its place."""
         try:
-            same = self._identify() == self._identity
+            same = samestat(self._status, self.path.stat())
         except OSError:
             same = False
         if not same:

@@ -24,8 +24,8 @@ from bm25rag.evaluation.notation import parse_measure
 from bm25rag.evaluation.runs import judged_queries, run_of
 from bm25rag.evaluation.significance import Comparison, compare
 from bm25rag.index import BM25Index
+from bm25rag.scoring.variants import VARIANTS
 
-VARIANTS = ("lucene", "robertson", "atire", "bm25l", "bm25+", "tfldp", "tfidf")
 K1 = (0.6, 0.9, 1.2, 1.5, 2.0, 3.0)
 B = (0.0, 0.2, 0.4, 0.6, 0.75, 0.9, 1.0)
 _DEPTH = 1000
@@ -118,7 +118,7 @@ def tune(
     qrels: Qrels,
     measure: str = "nDCG@10",
     *,
-    variants: Sequence[str] = VARIANTS,
+    variants: Sequence[str] = (*VARIANTS,),
     k1: Sequence[float] = K1,
     b: Sequence[float] = B,
     analyzers: Sequence[Analyzer] = (),

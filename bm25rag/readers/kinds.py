@@ -117,18 +117,10 @@ def read_file(
     """
     if kind in _RECORDS:
         return _RECORDS[kind](path, fields, name, not in_folder, tolerance)
-    documents = _documents(path, kind, name, passage_size, tolerance)
-    return documents if fields.weighted is None else _with_fields(documents, path, fields)
-
-
-def _with_fields(documents: Iterator[Document], path: Path, fields: Fields) -> Iterator[Document]:
-    for document in documents:
-        yield with_fields(document, path, document.id, fields)
-
-
-def _documents(
-    path: Path, kind: str, name: str, passage_size: int, tolerance: Tolerance
-) -> Iterator[Document]:
     if kind in _PASSAGES:
-        return _PASSAGES[kind](path, passage_size, name, tolerance)
-    return _PLAIN[kind](path, name, tolerance)
+        documents = _PASSAGES[kind](path, passage_size, name, tolerance)
+    else:
+        documents = _PLAIN[kind](path, name, tolerance)
+    if fields.weighted is None:
+        return documents
+    return (with_fields(document, path, document.id, fields) for document in documents)
