@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from bm25rag.analysis import Tokenizer
@@ -226,7 +226,7 @@ class ShardedWriter(FolderWriter):
     ) -> None:
         """Start from the last commit."""
         self._sharded, self._shards, self._state = sharded, shards, state
-        self.keep: Any = sharded.settings.get("keep", 0)
+        self.keep = sharded.settings.get("keep", 0)
         self._shard_of = WeakKeyDictionary()
         for number, shard in enumerate(self._shards):
             self.assign(shard.views, number)
