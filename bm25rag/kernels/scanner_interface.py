@@ -66,7 +66,8 @@ class Texts:
         check_array("data", data, np.uint8)
         check_array("ends", ends, np.int64)
         check_rising("ends", ends, len(data))
-        self.data, self.ends = data, ends
+        self.data: UInt8 = data
+        self.ends: Int64 = ends
 
 
 class Scanned(NamedTuple):
