@@ -50,7 +50,7 @@ class BM25Translator(Visitor):
         are_dates = values and all(isinstance(value, date) for value in values)
         if contains or (comparator in _MEMBERSHIPS and not are_dates):
             values = [form for value in given for form in _forms(value)]
-        if contains and not several:
+        if contains and values:  # $containsAny looks into lists only
             conditions = [{attribute: {"$contains": value}} for value in values]
             return conditions[0] if len(conditions) == 1 else {"$or": conditions}
         several |= comparator in _MEMBERSHIPS  # models write in("year", 2000), too
