@@ -9,7 +9,7 @@ from itertools import chain, islice, repeat
 from pathlib import PurePath
 from typing import Any, NamedTuple, Protocol
 
-from bm25rag.common.checks import DEEPEST, check_id, check_sequence
+from bm25rag.common.checks import DEEPEST, check_flag, check_id, check_sequence
 from bm25rag.common.gil import releasing_gil
 from bm25rag.common.sparse import Vector, read_each, read_vector
 from bm25rag.common.storable import PLAIN_TYPES, copy_metadata
@@ -89,7 +89,7 @@ class NewDocuments:
         self.vectors: Iterator[dict[str, float] | None] | None = (
             None if vectors is None else read_each(vectors, "vectors")
         )
-        self.store_text = store_text
+        self.store_text = check_flag("store_text", store_text)
         self.progress = progress
         self.texts: Iterable[Any] = check_sequence("texts", texts, "texts")
         for name in ("ids", "metadata", "payloads"):
@@ -176,7 +176,7 @@ class NewRecords:
         bounded: bool = False,
     ) -> None:
         self._checked, self._names = _Checked(names), names
-        self.store_text = store_text
+        self.store_text = check_flag("store_text", store_text)
         self.progress = progress
         self._bounded = bounded
         self._documents = check_sequence("documents", _rows(documents), "bm25rag.Document")
@@ -294,7 +294,7 @@ def _fetched(items: Iterable[Any]) -> Iterable[Any]:
 
 def shown(items: Iterable[Any], progress: bool) -> Iterable[Any]:
     """Return items, with a progress bar if ``progress``."""
-    if not progress:
+    if not check_flag("progress", progress):
         return _fetched(items)
     from tqdm import tqdm
 

@@ -45,7 +45,7 @@ def check_plan(
         size,
         check_flag("store_text", store_text),
         on_duplicate,
-        progress,
+        check_flag("progress", progress),
         min(wanted, most_threads(size)),
         {} if extra is None else check_extra(extra),
     )

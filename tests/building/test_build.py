@@ -181,6 +181,7 @@ def test_sizes_are_read_as_people_write_them(text: str | int, size: int | None) 
         ({"on_duplicate": "drop"}, ValueError, "on_duplicate must be one of"),
         ({"threads": 0}, ValueError, "threads must be an integer >= 1"),
         ({"store_text": 1}, TypeError, "store_text must be True or False"),
+        ({"progress": 1}, TypeError, "progress must be True or False"),
         ({"extra": {1: object()}}, ValueError, "extra must be a dict of JSON values"),
         ({"variant": "bm26"}, ValueError, "variant must be one of"),
         ({"k2": 1}, TypeError, "k2"),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bm25rag import BM25Index
+from bm25rag import BM25Index, Document
 from bm25rag.errors import BM25Error, MetadataError
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -140,6 +140,15 @@ def test_payloads_of_a_wrong_type(index: BM25Index, payloads: Any) -> None:
 @pytest.mark.parametrize(("policy", "error"), [("ignore", ValueError), (None, TypeError)])
 def test_an_unknown_policy_for_duplicates(index: BM25Index, policy: Any, error: Any) -> None:
     refuses(index, error, "on_duplicate", lambda: index.add(["x"], on_duplicate=policy))
+
+
+@pytest.mark.parametrize("method", ["add", "add_documents"])
+@pytest.mark.parametrize("name", ["store_text", "progress"])
+@pytest.mark.parametrize("flag", [1, None, np.array([True, False])], ids=["1", "None", "array"])
+def test_a_flag_of_an_addition(index: BM25Index, method: str, name: str, flag: Any) -> None:
+    given = {"add": ["x"], "add_documents": [Document("a", "x")]}[method]
+    call = getattr(index, method)
+    refuses(index, TypeError, f"{name} must be True or", lambda: call(given, **{name: flag}))
 
 
 @pytest.mark.parametrize("method", ["delete", "get"])

@@ -137,7 +137,7 @@ class NodeStore:
             with self._writing() as index:
                 given_fields = with_fields(index, documents)
                 ids = index.add_documents(
-                    given_fields, on_duplicate=on_duplicate, progress=self._verbose
+                    given_fields, on_duplicate=on_duplicate, progress=bool(self._verbose)
                 )
         except MetadataError as error:
             raise _of_node(error, error.row.replace("documents", "nodes")) from None
