@@ -12,6 +12,8 @@ Apostrophe = Literal["ends", "joins", "cuts"]
 
 # What may follow the last apostrophe of an English word without being a word.
 _ENDINGS = frozenset({"s", "d", "m", "ll", "re", "ve"})
+# What may follow "o'" and is an Irish name; the other words are endings of the Turkish pronoun.
+_IRISH = late_pattern(r"(?i)(?!n[cdlsu]|y|da[kny]|lar)[^\W\d_]{4,}")
 _PART = late_pattern(
     r"(?P<letters>[^\W\d_](?:\.[^\W\d_])+(?![^'.,+#]))"
     r"|[A-Za-z](?:\+\+|#)"
@@ -49,7 +51,8 @@ def split_word(word: str, apostrophe: Apostrophe) -> list[str]:
         A word, as ``scripts.word_pattern`` finds it.
     apostrophe
         What an apostrophe does: it ``"ends"`` what is before it, as in English; it ``"joins"``
-        what is around it, as in Ukrainian; or it ``"cuts"`` off an ending, as in Turkish.
+        what is around it, as in Ukrainian; or it ``"cuts"`` off an ending, as in Turkish, where
+        "O'nun" is of the pronoun and "O'Brien" a name.
     """
     if word.isalpha() or is_number(word):
         return [word.replace(",", "")]
@@ -118,7 +121,7 @@ def _around_apostrophes(word: str, apostrophe: Apostrophe) -> list[str]:
     if apostrophe == "joins":
         return ["".join(pieces)]
     if apostrophe == "cuts":
-        del pieces[1:]
+        del pieces[1 + (pieces[0] in ("o", "O") and _IRISH.fullmatch(pieces[1]) is not None) :]
     while len(pieces) > 1 and pieces[-1].lower() in _ENDINGS:  # the scanner may have cut one off
         pieces.pop()
     if len(pieces) > 1 and pieces[-1].lower() == "t" and pieces[-2][-1:].lower() == "n":

@@ -81,6 +81,19 @@ def test_an_apostrophe_leaves_no_stray_letters(
     assert PLAIN.terms(text.replace("'", apostrophe)) == expected
 
 
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("apostrophe", ["'", "\u2019"])
+def test_an_irish_name_is_no_turkish_pronoun(apostrophe: str) -> None:
+    names = "O'Brien O'Neill'in O'Hara'ya o'donnell's"
+    pronouns = "O'nun O'na O'ndan O'nunla O'ndaki O'nsuz O'ydu O'ymuş O'daki O'larda"
+    text = f"{names} {pronouns} Ankara'nın C'deki".replace("'", apostrophe)
+    analyzer = Analyzer("turkish", stemmer=None)
+    expected = ["brien", "neill", "hara", "donnell"]
+    expected = [term for name in expected for term in (name, f"o{name}")] + ["ankara", "c"]
+    assert analyzer.terms(text) == analyzer.query_terms(text) == expected
+    assert BM25Index.from_texts([text], analyzer=analyzer).vocabulary() == sorted(expected)
+
+
 @pytest.mark.parametrize(
     ("language", "one", "other"),
     [
