@@ -226,15 +226,16 @@ class Grep:
                     _Piece(number, (segment, place), start, line, part)
                     for number, place, text in texts
                     if text is not None
-                    for start, line, part in self._parts(text)
-                    if number > row or start + len(part) > after
+                    for start, last, line, part in self._parts(text)
+                    if number > row or last > after
                 )
                 yield from _divided(pieces, limit)
 
-    def _parts(self, text: memoryview) -> Iterable[tuple[int, int, bytes | memoryview]]:
-        return ((0, 1, text),) if len(text) <= self._cut else self._cuts(text)
+    def _parts(self, text: memoryview) -> Iterable[tuple[int, int, int, bytes | memoryview]]:
+        """Return parts of a text: the bytes from which and up to which lines begin, a number."""
+        return ((0, len(text), 1, text),) if len(text) <= self._cut else self._cuts(text)
 
-    def _cuts(self, whole: memoryview) -> Iterator[tuple[int, int, bytes | memoryview]]:
+    def _cuts(self, whole: memoryview) -> Iterator[tuple[int, int, int, bytes | memoryview]]:
         """Cut a text at line breaks, and a line that is too long where a character begins."""
         text, longest = _with_newlines(whole), self._cut
         start, line = 0, 1
@@ -246,10 +247,10 @@ class Grep:
                 while text[end] & 0xC0 == 0x80:
                     end -= 1
                 begin = end
-            yield start, line, text[start:end]
+            yield start, begin - 1, line, text[start:end]
             line += text.count(b"\n", start, begin)
             start = begin
-        yield start, line, text[start:]
+        yield start, len(text), line, text[start:]
 
     def _having_terms(self, segment: int, numbers: Int64) -> Int64:
         postings = self.snapshot.views[segment].segment.postings
