@@ -23,7 +23,7 @@ class BM25Translator(Visitor):
 
     Dates and datetimes are compared as instants, however the metadata hold them (``$date``).
     ``contain`` is an element of a list, or a part of a string; with several values, any of them. A
-    date in it is the date, or the text as it is written.
+    date in it is the date, or the text as it is written. What only looks like a date is a text.
     """
 
     allowed_operators: Sequence[Operator] | None = (Operator.AND, Operator.OR, Operator.NOT)
@@ -69,13 +69,17 @@ class BM25Translator(Visitor):
 def _forms(value: Any) -> list[Any]:
     """Return a value; of a date also its text, because the parser takes any text like it for it."""
     plain = _plain(value)
-    return [plain] if plain is value else [value.get("date", value.get("datetime")), plain]
+    if plain is value or isinstance(plain, str):
+        return [plain]
+    return [value.get("date", value.get("datetime")), plain]
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as metadata hold it; LangChain's parser wraps dates."""
-    if isinstance(value, Mapping) and "date" in value:
-        return date.fromisoformat(value["date"])
-    if isinstance(value, Mapping) and "datetime" in value:
-        return datetime.fromisoformat(value["datetime"])
+    """Return a value as metadata hold it; LangChain's parser wraps dates, and "2024-02-30"."""
+    for name, kind in (("date", date), ("datetime", datetime)):
+        if isinstance(value, Mapping) and name in value:
+            try:
+                return kind.fromisoformat(value[name])
+            except ValueError:
+                return value[name]
     return value

@@ -282,6 +282,8 @@ def test_a_model_writes_the_filter() -> None:
             [{"date": "2024-01-02", "type": "date"}],
             {"$or": [{"n": {"$contains": one}} for one in ("2024-01-02", date(2024, 1, 2))]},
         ),
+        (Comparator.LT, {"date": "2024-02-30", "type": "date"}, {"n": {"$lt": "2024-02-30"}}),
+        (Comparator.CONTAIN, {"date": "0000-00-00"}, {"n": {"$contains": "0000-00-00"}}),
         (
             Comparator.IN,
             [{"date": "2024-01-02", "type": "date"}, "soon"],
