@@ -358,7 +358,8 @@ def _certain_terms(words: Iterable[str], analyzer: Analyzer, ignore_case: bool) 
     """Return the terms that a text is sure to have in which these words stand between spaces.
 
     Such a word of ASCII letters and digits is a word to the analyzer, whatever is around it,
-    unless a pattern or a function of the user's finds the words.
+    unless a pattern or a function of the user's finds the words. Stop words are terms of no text
+    but those that have nothing else.
     """
     if analyzer.tokenizer is not None or analyzer.token_pattern != "auto":
         return []
@@ -371,4 +372,5 @@ def _certain_terms(words: Iterable[str], analyzer: Analyzer, ignore_case: bool) 
             and not set("sSkK") & set(word)
             and analyzer.terms(word.lower()) == analyzer.terms(word.upper())
         ]
-    return list(dict.fromkeys(term for word in words for term in analyzer.terms(word)))
+    terms = dict.fromkeys(term for word in words for term in analyzer.terms(word))
+    return [term for term in terms if term not in analyzer.stopped_stems]

@@ -169,6 +169,21 @@ def test_texts_and_lines_of_any_length_are_searched_in_bounded_steps() -> None:
     assert found(index, "\u00e9x") == [("1", 1, text.split("\n")[0], [(199_999, 200_001)])]
 
 
+@NEEDS_RE2
+@pytest.mark.parametrize("language", ["english", "german", "turkish"])
+def test_stop_words_are_found_as_any_other(language: str) -> None:
+    texts = ["see the cat in", "IN THE  end", "die katze in der not", "the"]
+    index = BM25Index.from_texts(texts, analyzer=Analyzer(language))
+    for pattern in ("see the cat", " in ", "katze in der not", r"\w+ the +end", "the"):
+        for regex in (False, True):
+            for ignore_case in (False, True):
+                options: dict[str, Any] = {"regex": regex, "ignore_case": ignore_case}
+                flags = re.IGNORECASE if ignore_case else 0
+                naive = re.compile(pattern if regex else re.escape(pattern), flags)
+                wanted = [str(id) for id, text in enumerate(texts) if naive.search(text)]
+                assert [one[0] for one in found(index, pattern, **options)] == wanted
+
+
 def test_one_may_go_on_anywhere_and_stop_at_any_time() -> None:
     index = BM25Index.from_texts(["x\nx", "no", "x", "yx\nx"])
     whole = [match for match in Grep(index, "x").matches() if isinstance(match, GrepMatch)]
