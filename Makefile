@@ -44,9 +44,8 @@ REPEATED ?= $(QUICK_PROFILE) $(ONCE:%='--ignore-glob=tests/%')
 # What needs no cluster: it runs with all tests.
 IN_ONE_PROCESS := test_client_pages.py test_steps.py
 # What no library takes part in, or only as it does in other tests.
-BELOW := analysis/test_hostile_texts.py analysis/test_joined.py analysis/test_scanner.py concurrency/test_following.py \
-	concurrency/test_forks.py concurrency/test_isolation.py concurrency/test_uncommitted.py evaluation/test_bench.py \
-	evaluation/test_processes.py kernels/test_errors.py
+BELOW := analysis/test_hostile_texts.py analysis/test_joined.py analysis/test_scanner.py concurrency evaluation/test_bench.py \
+	evaluation/test_processes.py inspector/test_inspector_judging.py inspector/test_inspector_safety.py kernels/test_errors.py
 # What runs no kernel of its own, or names the backends itself: one run is enough.
 ABOVE := cli evaluation inspector operating project readers storage/test_remote.py analysis/test_scanner.py kernels/test_filtered.py
 # The tests that reach every line of the kernels; the rest is measured as it is compiled.

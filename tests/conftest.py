@@ -41,8 +41,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     gc.freeze()  # what is there stays: gc.collect() in a test took a quarter of a second
     for item in items:
         assert " at 0x" not in item.nodeid, f"give the parameters of {item.nodeid} other ids"
-        if _backend_of(item) == "numpy" and item.path.parent.name not in {"kernels", "scoring"}:
-            item.add_marker("twin")
+        if _backend_of(item) == "numpy":
+            if item.path.parent.name not in {"kernels", "scoring"}:
+                item.add_marker("twin")
+            if item.get_closest_marker("slow"):
+                item.add_marker("long")
     if os.environ.get("BM25RAG_KERNELS") == "numpy":
         forced = [item for item in items if "backend" in getattr(item, "fixturenames", ())]
         config.hook.pytest_deselected(items=forced)
