@@ -84,7 +84,7 @@ test: $(STAMP)  ## Run the tests (under three minutes).
 
 # --- the whole check ----------------------------------------------------------------
 
-check: lint test-all test-interpreted test-plain test-lowest rest  ## Lint, types, all tests in all modes, the wheel, the adapters, a cluster.
+check: lint test-all test-interpreted test-plain test-lowest rest  ## Lint, types, the tests in all modes, the wheel, the adapters, a cluster.
 	@echo "make check: everything passed"
 
 lint: $(STAMP)  ## Check style, formatting, that imports point downward, and the workflows.
@@ -102,7 +102,7 @@ types: $(STAMP)  ## Check types, strictly.
 	$(PY) -m mypy tools tests/index/test_types.py
 	$(PY) -m mypy --config-file benchmarks/mypy.ini benchmarks
 
-test-all: $(STAMP)  ## Run all tests, the slow ones too.
+test-all: $(STAMP)  ## Run the tests, the slow ones too, but not those marked long.
 	$(PY) $(PARALLEL) -m "not long" --cov=bm25rag $(COVER)
 
 test-interpreted: $(STAMP)  ## Run the tests of the kernels with these interpreted.

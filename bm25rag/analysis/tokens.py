@@ -121,7 +121,8 @@ def _around_apostrophes(word: str, apostrophe: Apostrophe) -> list[str]:
     if apostrophe == "joins":
         return ["".join(pieces)]
     if apostrophe == "cuts":
-        del pieces[1 + (pieces[0] in ("o", "O") and _IRISH.fullmatch(pieces[1]) is not None) :]
+        is_irish = pieces[0] in ("o", "O") and _IRISH.fullmatch(pieces[1]) is not None
+        del pieces[2 if is_irish else 1 :]
     while len(pieces) > 1 and pieces[-1].lower() in _ENDINGS:  # the scanner may have cut one off
         pieces.pop()
     if len(pieces) > 1 and pieces[-1].lower() == "t" and pieces[-2][-1:].lower() == "n":

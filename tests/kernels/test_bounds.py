@@ -21,7 +21,7 @@ _WEIGHTS = "search/test_weights.py"
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.long,  # two minutes of a core
+    pytest.mark.long,  # a minute and a half of a core
     pytest.mark.skipif(INTERPRETED, reason="interpreted kernels check bounds anyway"),
     pytest.mark.skipif("compiled" not in backends.available(), reason="nothing was compiled"),
 ]
