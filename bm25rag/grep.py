@@ -232,7 +232,7 @@ class Grep:
                 yield from _divided(pieces, limit)
 
     def _parts(self, text: memoryview) -> Iterable[tuple[int, int, int, bytes | memoryview]]:
-        """Return parts of a text: where each begins, where its last line may, its first's number."""
+        """Return parts of a text: where each begins, where its last line may, its line number."""
         return ((0, len(text), 1, text),) if len(text) <= self._cut else self._cuts(text)
 
     def _cuts(self, whole: memoryview) -> Iterator[tuple[int, int, int, bytes | memoryview]]:
