@@ -185,37 +185,56 @@ class NewRecords:
 
     def __iter__(self) -> Iterator[Block]:
         """Yield the documents in blocks."""
-        columns: list[list[Any]] = [[], [], [], [], [], []]
-        room = CHUNK
-        for row, document in enumerate(releasing_gil(shown(self._documents, self.progress))):
-            for column, value in zip(columns, self._check(row, document), strict=True):
-                column.append(value)
-            room -= self._checked.size(columns[1][-1]) + _VALUE * len(columns[-1][-1] or ())
-            if self._bounded:  # 0.1 us, and as much for each value of the metadata
-                _, _, id, metadata, payload, _ = (column[-1] for column in columns)
-                room -= len(id) + len(payload or b"") + _size(metadata)
-            if room <= 0 or len(columns[0]) == _MOST:
-                yield _block(columns)
-                columns, room = [[], [], [], [], [], []], CHUNK
-        if columns[0]:
-            yield _block(columns)
+        given = enumerate(releasing_gil(shown(self._documents, self.progress)))
+        while (block := self._gather(given)).texts:
+            yield block
 
-    def _check(self, row: int, document: Document | Mapping[str, Any]) -> tuple[Any, ...]:
-        name = f"documents[{row}]"
-        if isinstance(document, Mapping):
-            document = _document(document, name, self._names)
-        if not isinstance(document, Document):
-            raise TypeError(f"{name} must be a bm25rag.Document, got {document!r:.100}")
-        text = self._checked.text_of(document, name)
-        metadata = copy_metadata(document.metadata) if self._copy else document.metadata
-        return (
-            row,
-            text,
-            check_id(f"{name}.id", document.id),
-            metadata,
-            _check_payload(document.payload, f"{name}.payload"),
-            None if document.vector is None else read_vector(document.vector, f"{name}.vector"),
-        )
+    def _gather(self, given: Iterator[tuple[int, Document | Mapping[str, Any]]]) -> Block:
+        """Return the next documents, as many as a block has; none if there are no more."""
+        texts, ids, each_metadata = list[Any](), list[str](), list[Any]()
+        payloads, vectors = list[bytes | None](), list[dict[str, float] | None]()
+        room, row = CHUNK, -1
+        for row, document in given:
+            text, id, metadata, payload, vector = self._check(row, document)
+            texts.append(text)
+            ids.append(id)
+            each_metadata.append(metadata)
+            payloads.append(payload)
+            vectors.append(vector)
+            room -= self._checked.size(text) + _VALUE * len(vector or ())
+            if self._bounded:  # as much again for each value of the metadata
+                room -= len(id) + len(payload or b"") + _size(metadata)
+            if room <= 0 or len(texts) == _MOST:
+                break
+        rows = range(row + 1 - len(texts), row + 1)
+        return Block(rows, texts, ids, each_metadata, payloads, vectors if any(vectors) else None)
+
+    def _check(
+        self, row: int, document: Document | Mapping[str, Any]
+    ) -> tuple[Any, str, Any, bytes | None, dict[str, float] | None]:
+        """Return what a document has. Most are right, and need no name for messages."""
+        if type(document) is not Document:
+            if isinstance(document, Mapping):
+                document = _document(document, f"documents[{row}]", self._names)
+            if not isinstance(document, Document):
+                raise TypeError(
+                    f"documents[{row}] must be a bm25rag.Document, got {document!r:.100}"
+                )
+        text: Any = document.text
+        plain = type(text) is self._checked.plain
+        if not (plain and document.fields is None and document.context is None):
+            text = self._checked.text_of(document, f"documents[{row}]")
+        id, metadata, payload = document.id, document.metadata, document.payload
+        if type(id) is not str:
+            id = check_id(f"documents[{row}].id", id)
+        if self._copy:
+            metadata = copy_metadata(metadata)
+        if payload is not None:
+            _check_payload(payload, f"documents[{row}].payload")
+        vector = None
+        if document.vector is not None:
+            vector = read_vector(document.vector, f"documents[{row}].vector")
+        return text, id, metadata, payload, vector
 
 
 def _rows(documents: Iterable[Any]) -> Iterable[Any]:
@@ -254,12 +273,6 @@ def _document(row: Mapping[str, Any], name: str, fields: Sequence[str] | None) -
     return Document(id, text, metadata, fields=given, context=context)
 
 
-def _block(columns: list[list[Any]]) -> Block:
-    if all(vector is None for vector in columns[-1]):
-        columns = columns[:-1]
-    return Block(*columns)
-
-
 def _size(metadata: object) -> int:
     """Return about how many characters of text take as much memory as metadata."""
     try:
@@ -274,6 +287,8 @@ def _size_of(value: Any, depth: int) -> int:
     if kind is str:
         return len(value)
     if kind is dict or kind is list or kind is tuple:
+        if not value:
+            return 0
         if not depth:
             raise RecursionError
         held = value.values() if kind is dict else value

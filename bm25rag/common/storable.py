@@ -64,17 +64,19 @@ def copy_metadata(metadata: Any) -> Any:
 
 
 def _copy(value: Any, levels: int) -> Any:
-    if type(value) in PLAIN_TYPES:
+    kind = type(value)
+    if kind in PLAIN_TYPES:
         return value
-    if isinstance(value, np.ndarray):
-        if value.dtype.kind != "O":
-            return value.copy()
-        value = value.tolist()
-    if not isinstance(value, (Mapping, list, tuple)):
-        return value
+    if kind is not dict:  # to ask for other kinds takes as long as to copy most dicts
+        if isinstance(value, np.ndarray):
+            if value.dtype.kind != "O":
+                return value.copy()
+            value = value.tolist()
+        if not isinstance(value, (Mapping, list, tuple)):
+            return value
     if not levels:
         raise RecursionError
-    if isinstance(value, Mapping):
+    if kind is dict or isinstance(value, Mapping):
         return {key: _copy(item, levels - 1) for key, item in value.items()}
     return [_copy(item, levels - 1) for item in value]
 
