@@ -195,19 +195,21 @@ class NewRecords:
         payloads, vectors = list[bytes | None](), list[dict[str, float] | None]()
         room, row = CHUNK, -1
         for row, document in given:
-            text, id, metadata, payload, vector = self._check(row, document)
+            text, id, values, payload, vector = self._check(row, document)
             texts.append(text)
             ids.append(id)
-            each_metadata.append(metadata)
+            each_metadata.append(values)
             payloads.append(payload)
             vectors.append(vector)
             room -= self._checked.size(text) + _VALUE * len(vector or ())
             if self._bounded:  # as much again for each value of the metadata
-                room -= len(id) + len(payload or b"") + _size(metadata)
+                room -= len(id) + len(payload or b"") + _size(values)
             if room <= 0 or len(texts) == _MOST:
                 break
         rows = range(row + 1 - len(texts), row + 1)
-        return Block(rows, texts, ids, each_metadata, payloads, vectors if any(vectors) else None)
+        bare = all(type(one) is dict and not one for one in each_metadata)
+        metadata = None if bare else each_metadata
+        return Block(rows, texts, ids, metadata, payloads, vectors if any(vectors) else None)
 
     def _check(
         self, row: int, document: Document | Mapping[str, Any]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from bm25rag.columns.column import chunks, offset_type
+from bm25rag.columns.column import Column, chunks, offset_type
 from bm25rag.columns.merge import LivingStrings, chunk_columns, data_of, living_pieces
 from bm25rag.columns.packed import PackedColumn
-from bm25rag.common.arrays import Array, UInt8
+from bm25rag.common.arrays import Array, Bool, Int64, UInt8, UInt16
 from bm25rag.common.chunks import Chunks, Growing, Spool
+from bm25rag.common.threads import map_in_order
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import Pieces
 
@@ -26,11 +28,14 @@ _BEHIND = np.zeros(8, np.uint8)
 
 
 def pack_columns(
-    name: str, columns: Sequence[LivingStrings], new: Callable[[Any], Growing | Spool] = Growing
+    name: str,
+    columns: Sequence[LivingStrings],
+    new: Callable[[Any], Growing | Spool] = Growing,
+    threads: int = 1,
 ) -> dict[str, Array | Chunks]:
     """Return the arrays of a file for the living strings of some columns, packed if that pays.
 
-    ``new`` makes what takes the numbers until they are written.
+    ``new`` makes what takes the numbers until they are written; ``threads`` may pack.
     """
     whole = columns[0].column if len(columns) == 1 and columns[0].living is None else None
     if isinstance(whole, PackedColumn):
@@ -41,27 +46,36 @@ def pack_columns(
     if pieces is None:
         return {**chunk_columns(name, columns)}
     numbers, ends, null = new(np.uint16), new(np.int64), new(np.bool_)
-    missing = 0
     ends.append(np.zeros(1))
-    for piece in living_pieces(columns):
-        if not len(piece.offsets):  # all are missing
-            ends.append(np.full(len(piece), len(numbers)))
-        for span in chunks(piece.offsets.astype(np.int64)):
-            some = piece.between(*span)
-            start = np.int64(some.offsets[0]) if len(some.offsets) else 0
-            packed, own = backend.current().pack(
-                pieces, _padded(data_of(some)), some.offsets.astype(np.int64) - start
-            )
-            ends.append(own[1:] + len(numbers))
-            numbers.append(packed)
-        null.append(piece.missing())
-        missing += int(np.count_nonzero(piece.missing()))
+    missing = 0
+    for packed, own, absent in map_in_order(partial(_pack, pieces), _spans(columns), threads):
+        ends.append(own[1:] + len(numbers))
+        numbers.append(packed)
+        null.append(absent)
+        missing += int(np.count_nonzero(absent))
     return {
         f"{name}.offsets": ends.chunks(offset_type(len(numbers))),
         f"{name}.pieces": pieces.bytes,
         f"{name}.null": null.chunks() if missing else np.empty(0, np.bool_),
         f"{name}.numbers": numbers.chunks(),
     }
+
+
+def _spans(columns: Sequence[LivingStrings]) -> Iterator[Column]:
+    """Yield the living strings of some columns, so many as are packed at once."""
+    for piece in living_pieces(columns):
+        if not len(piece.offsets):  # all are missing
+            yield piece
+        for span in chunks(piece.offsets.astype(np.int64)):
+            yield piece.between(*span)
+
+
+def _pack(pieces: Pieces, some: Column) -> tuple[UInt16, Int64, Bool]:
+    """Return the numbers of the pieces of some strings, where each begins, and which are none."""
+    if not len(some.offsets):
+        return np.empty(0, np.uint16), np.zeros(len(some) + 1, np.int64), some.missing()
+    offsets = some.offsets.astype(np.int64) - np.int64(some.offsets[0])
+    return *backend.current().pack(pieces, _padded(data_of(some)), offsets), some.missing()
 
 
 def _padded(data: UInt8) -> UInt8:

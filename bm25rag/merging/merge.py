@@ -58,8 +58,9 @@ def merge_in_chunks(
 
     They need not fit into memory: ``room`` is about how many bytes to use, and ``spools`` hold what
     waits to be written. The segments are of files and have no new metadata. ``threads`` may work on
-    postings; ``note`` is told how many have been merged since the last time. If a file is damaged,
-    ``CorruptIndexError`` is raised, for some arrays not before their chunks are read.
+    postings and texts; ``note`` is told how many postings have been merged since the last time. If
+    a file is damaged, ``CorruptIndexError`` is raised, for some arrays not before their chunks are
+    read.
     """
 
     def column(name: str, columns: Sequence[Column]) -> Arrays:
@@ -75,7 +76,7 @@ def merge_in_chunks(
     fields, field_columns = _chunk_fields(views, spools)
     arrays |= fields
     texts = list(map(LivingStrings, [segment.texts for segment in segments], living))
-    arrays |= pack_columns("texts", texts, spools.new)
+    arrays |= pack_columns("texts", texts, spools.new, threads)
     for place, name in enumerate(segments[0].other_texts):
         own = [segment.other_texts[name] for segment in segments]
         arrays |= column(f"text_fields.texts.{place}", own)
