@@ -150,7 +150,7 @@ class SegmentBuilder:
         counted = [counter.finish() for counter in self._counters]
         build, tokens = _finish(counted, self._names)
         del counted
-        postings = self._start(build, sum(tokens))
+        postings = self._start(partial(build, threads=self._threads), sum(tokens))
         documents = (
             index_column(self._ids.finish()),
             self._texts.finish(),
@@ -164,7 +164,7 @@ class SegmentBuilder:
 
 def _finish(
     counted: list[tuple[Column, list[Counted]]], names: tuple[str, ...] | None
-) -> tuple[Callable[[], Postings], tuple[int, ...]]:
+) -> tuple[Callable[..., Postings], tuple[int, ...]]:
     """Return what makes the postings of all that was counted, and the lengths' sum by field."""
     if len(counted) > 1:
         return _finish_analyses(counted)
@@ -184,7 +184,7 @@ def _finish(
 
 def _finish_analyses(
     counted: list[tuple[Column, list[Counted]]],
-) -> tuple[Callable[[], Postings], tuple[int, ...]]:
+) -> tuple[Callable[..., Postings], tuple[int, ...]]:
     """Do the same for several analyses, whose terms are put into their spaces."""
     from bm25rag.analysis.spaces import into_space  # few indexes have several
     from bm25rag.columns.merge import LivingStrings, join_columns

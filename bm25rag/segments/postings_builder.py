@@ -13,6 +13,7 @@ from bm25rag.columns.column import Column, select_strings
 from bm25rag.columns.string_table import StringTable, build_table
 from bm25rag.common.arrays import Int64, UInt8, UInt16, UInt32, Unsigned, as_index
 from bm25rag.common.pages import empty_apart
+from bm25rag.common.threads import share
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import PostingsTarget, Run
 from bm25rag.segments import doc_blocks
@@ -99,30 +100,36 @@ def build_postings(
     lengths: UInt32,
     text_fields: TextFields | None = None,
     of_analyses: Sequence[UInt32] = (),
+    threads: int = 1,
 ) -> Postings:
     """Make the postings of some documents.
 
     Terms without postings are left out. The runs are used up; later ones have only later documents
     of a term. ``lengths`` holds |d| of every document, uint32; with ``text_fields``, it and the
     runs have numbers of rows. Of several analyses, each run is of one, and ``of_analyses`` has the
-    numbers of the lengths by each, (A, n). Peak memory beyond the result is a few arrays of the
-    size of the longest run.
+    numbers of the lengths by each, (A, n). ``threads`` may work on this. Peak memory
+    beyond the result is a few arrays of the size of the longest run.
     """
     divided, lengths_of = text_fields is None, None
     if text_fields is not None and len(of_analyses):
         lengths_of = partial(_of_analysis, text_fields, of_analyses)
     pairs = _Pairs(runs, lengths, lengths_of)
-    placed = place_postings(terms, runs, len(lengths), pairs, divided)
+    placed = place_postings(terms, runs, len(lengths), pairs, divided, threads)
     return placed.postings(pairs.tf, pairs.lengths, lengths, text_fields=text_fields)
 
 
 def place_postings(
-    terms: Terms, runs: list[Run], size: int, pairs: Coded, divided: bool = False
+    terms: Terms,
+    runs: list[Run],
+    size: int,
+    pairs: Coded,
+    divided: bool = False,
+    threads: int = 1,
 ) -> Placed:
     """Put the postings of ``size`` documents into their places; ``pairs`` codes them.
 
     Terms and runs are as for ``build_postings``. If ``divided``, this takes hardly more memory than
-    the result, if the runs are those of ``Backend.count``.
+    the result, if the runs are those of ``Backend.count``, and ``threads`` may work on this.
     """
     hot = backend.current()
     frequencies = np.zeros(len(terms), np.int64)
@@ -150,14 +157,18 @@ def place_postings(
         blocks.cells,
         blocks.high,
     )
+
+    def fill(some: list[Run]) -> None:
+        for run in _drained(some):
+            hot.fill(run, pairs.codes(run), target)
+
     count = min(_GROUPS, sum(map(_size_of, runs)) // LEAST_GROUP) if divided else 0
-    each = _drained(runs)
+    parts = [runs]
     if 1 < count <= _MOST_RUNS // len(runs):
         groups = np.zeros(len(terms), np.uint8)
         groups[used] = (indptr[ranks] * count // indptr[-1]).astype(np.uint8)
-        each = _divided(runs, groups, count)
-    for run in each:
-        hot.fill(run, pairs.codes(run), target)
+        parts = _divided(runs, groups, count)
+    share(parts, fill, min(threads, len(parts)))  # no two parts have postings of the same term
     return Placed(table, indptr, target.documents, blocks.finish(), target.codes)
 
 
@@ -172,8 +183,8 @@ def _drained(runs: list[Run]) -> Iterator[Run]:
         yield runs.pop()
 
 
-def _divided(runs: list[Run], groups: UInt8, count: int) -> Iterator[Run]:
-    """Do so group by group of terms, whose postings lie side by side in the end.
+def _divided(runs: list[Run], groups: UInt8, count: int) -> list[list[Run]]:
+    """Return runs for each group of terms, whose postings lie side by side in the end.
 
     So the memory of runs is given back while that of the postings is first used.
     """
@@ -185,10 +196,7 @@ def _divided(runs: list[Run], groups: UInt8, count: int) -> Iterator[Run]:
             some = whole.terms[first:last], whole.sizes[first:last]
             own = Run(*some, whole.documents[start:stop], whole.tf[start:stop], run.first)
             part.append(_apart(own))
-    del run, whole, some, own
-    parts.reverse()
-    while parts:
-        yield from _drained(parts.pop())
+    return parts
 
 
 def _apart(run: Run) -> Run:

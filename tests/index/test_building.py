@@ -76,9 +76,9 @@ def test_helpers_use_the_backend_of_their_caller(
 ) -> None:
     used: set[tuple[bool, str]] = set()
 
-    def build(*given: Any) -> Postings:
+    def build(*given: Any, **named: Any) -> Postings:
         used.add((threading.current_thread() is threading.main_thread(), backends.current().name))
-        return build_postings(*given)
+        return build_postings(*given, **named)
 
     monkeypatch.setattr("bm25rag.segments.builder.build_postings", build)
     let_helpers_begin(monkeypatch)
