@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bm25rag.additions import Block, NewDocuments, NewRecords, Source, shown
-from bm25rag.building.memory import part_room
+from bm25rag.building.memory import merge_room, part_room
 from bm25rag.building.plan import Plan
 from bm25rag.common.strings import utf8
 from bm25rag.documents import Document, Text
@@ -84,6 +84,9 @@ def gather(
         try:
             part = _Part(source, blocks, digest, part_room(plan.memory, plan.threads))
             index.add(part, plan.on_duplicate, plan.threads, wants_ids=False)
+            whole = index.state.stored()
+            if part.ended and not receipt["read"] and _fits(whole, plan):
+                return whole._replace(extra=plan.extra)  # without a way by the disk
             receipt = begun | {"read": digest.documents, "digest": str(digest), "ended": part.ended}
             index.commit(receipt)
         finally:
@@ -92,6 +95,11 @@ def gather(
         raise _differing(folder, "documents are")
     gathered = open_folder(PARTS, path, tokenizer=tokenizer).state
     return gathered.stored()._replace(extra=plan.extra)
+
+
+def _fits(state: State, plan: Plan) -> bool:
+    """Whether segments in memory leave room to merge them."""
+    return sum(view.segment.nbytes for view in state.views) <= merge_room(plan.memory)
 
 
 def _begin(path: str, plan: Plan, begun: dict[str, Any]) -> dict[str, Any] | None:

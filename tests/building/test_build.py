@@ -23,6 +23,7 @@ from bm25rag.errors import (
     MetadataError,
     NotAnIndexError,
 )
+from bm25rag.storage import segment_files
 from support.building import contents, documents, segment_in_memory, segment_of
 from support.cases import first
 from support.killing import Killed, killed_at
@@ -63,6 +64,24 @@ def test_documents_are_read_one_part_ahead_at_most(tmp_path: Path, shards: int |
     BM25Index.build(watching(), tmp_path / "it", shards=shards)
     assert read == 40
     assert most <= 10
+
+
+@pytest.mark.parametrize(("least", "written"), [(0, 2), (1 << 30, 1)])
+def test_what_leaves_room_in_memory_is_written_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int, written: int
+) -> None:
+    monkeypatch.setattr("bm25rag.building.gathering.part_room", lambda *_: 1 << 30)
+    monkeypatch.setattr("bm25rag.building.gathering.merge_room", lambda _: least)
+    paths = []
+    write = segment_files.write_arrays
+
+    def writing(path: str, *given: Any) -> Any:
+        paths.append(path)
+        return write(path, *given)
+
+    monkeypatch.setattr(segment_files, "write_arrays", writing)
+    BM25Index.build(documents(), tmp_path / "it")
+    assert len(paths) == written
 
 
 @pytest.mark.untraced

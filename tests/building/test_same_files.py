@@ -72,7 +72,8 @@ def small(backend: str) -> Iterator[None]:
 def built(folder: Path, part: int, merge: int, given: Any, **arguments: Any) -> BM25Index:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bm25rag.building.gathering.part_room", lambda *_: part)
-        patch.setattr("bm25rag.building.final_merge.merge_room", lambda _: merge)
+        for module in ("final_merge", "gathering"):
+            patch.setattr(f"bm25rag.building.{module}.merge_room", lambda _: merge)
         return BM25Index.build(given, folder, **arguments)
 
 
