@@ -50,8 +50,10 @@ def make_hits(kinds, answer, query, columns, counts):
         contents = new_object(holding)
         contents._answer = answer
         contents._query = number
-        contents._numbers = numbers if is_whole else numbers[first:last]
-        contents._rows = rows if is_whole else rows[first:last]
+        own = numbers if is_whole else numbers[first:last]
+        contents._numbers = own
+        # Of an index that is one segment, without deleted documents, they are the same.
+        contents._rows = own if rows is numbers else rows if is_whole else rows[first:last]
         contents._ids = ids if is_whole else ids[first:last]
         contents._scores = scores if is_whole else scores[first:last]
         contents._read = {}
