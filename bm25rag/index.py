@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, overload
@@ -12,7 +11,6 @@ from bm25rag import maintenance
 from bm25rag.analysis import Analyzer, Tokenizer
 from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.checks import (
-    check_choice,
     check_count,
     check_flag,
     check_id,
@@ -21,7 +19,7 @@ from bm25rag.common.checks import (
 )
 from bm25rag.common.urls import is_url
 from bm25rag.documents import Document, Hit, Text
-from bm25rag.live.index import LiveIndex, Mode, OnDuplicate, State, new_state
+from bm25rag.live.index import LiveIndex, Mode, OnDuplicate, new_state
 from bm25rag.opening import local_folder, open_index
 from bm25rag.scoring.variants import DeltaOn, VariantName
 from bm25rag.search.finding import check_wanted, find, find_one, parse_filter
@@ -31,8 +29,6 @@ from bm25rag.search.ranking import score_all
 from bm25rag.search.results import BatchResult, batch_result, totals_of
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.storage.attachment import MEMORY, SNAPSHOT, TUNED
-from bm25rag.storage.folder_reader import FolderReader
-from bm25rag.storage.state import State as StoredState
 from bm25rag.storage.state import check_extra
 
 if TYPE_CHECKING:
@@ -912,13 +908,9 @@ class BM25Index:
         >>> [hit.id for hit in view.search("cats")], "0" in view, len(view)
         (['1'], False, 1)
         """
-        from bm25rag.filters.parse import check_rejecting
         from bm25rag.live.restricted_index import RestrictedIndex
 
-        check_choice("statistics", statistics, ("whole", "part"))
-        parsed = parse_filter(filter, self._live.state.snapshot)
-        rejecting = check_rejecting("restricted needs a filter", filter, parsed)
-        return self._from_live(RestrictedIndex(self._live, rejecting, statistics == "whole"))
+        return self._from_live(RestrictedIndex(self._live, filter, statistics))
 
     def reanalyze(self, analyzer: Analyzer | None = None) -> Self:
         """Return a new index of the same documents, analysed anew from their stored texts.
@@ -1077,12 +1069,12 @@ class BM25Index:
             untrusted=untrusted,
             timeout=timeout,
             analyzer=analyzer,
-            parameters=parameters,
             cache=cache,
             storage_options=storage_options,
             offline=offline,
             commit=commit,
             keep=keep,
+            **parameters,
         )
         return cls._from_live(live)
 
@@ -1147,19 +1139,6 @@ class BM25Index:
     def __copy__(self) -> Self:
         return self._from_live(self._live.copy())
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> BM25Index:
-        attachment = self._live.attachment
-        if isinstance(attachment, FolderReader):
-            return self._from_live(LiveIndex(self._live.state, copy.copy(attachment)))
-        restore, arguments = self.__reduce__()
-        return restore(*copy.deepcopy(arguments, memo))
-
-    def __reduce__(self) -> tuple[Callable[..., BM25Index], tuple[Any, ...]]:
-        if (reopened := self._live.reopened_by) is not None:
-            return _open_again, (type(self), *reopened)
-        # What a writer has not committed, or a view shows, is in no folder.
-        return _restore, (type(self), self._live.state.stored()._replace(commit_id=""))
-
     def _repr_html_(self) -> str:
         from bm25rag.common.tables import table
 
@@ -1172,19 +1151,6 @@ class BM25Index:
         settings = f"variant={self.variant!r}, analyzer={self.analyzer!r}"
         noun = "document" if len(self) == 1 else "documents"
         return f"{type(self).__name__}({len(self)} {noun}, {settings})"
-
-
-def _open_again(
-    kind: type[BM25Index], opened_by: dict[str, Any], filter: Filter | None, by_whole: bool
-) -> BM25Index:
-    index = kind.open(**opened_by)
-    if filter is None:
-        return index
-    return index.restricted(filter, statistics="whole" if by_whole else "part")
-
-
-def _restore(kind: type[BM25Index], state: StoredState) -> BM25Index:
-    return kind._from_live(LiveIndex(State.of(state), MEMORY))
 
 
 def _correct(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from os import PathLike
 from threading import TIMEOUT_MAX
 from typing import TYPE_CHECKING, Any, get_args
@@ -26,22 +27,22 @@ if TYPE_CHECKING:
 
 def open_index(
     path: str | PathLike[str],
-    mode: Mode,
+    mode: Mode = "r",
     *,
     mmap: bool,
     tokenizer: Tokenizer | None,
-    verify: bool,
+    verify: bool = False,
     untrusted: bool,
-    timeout: float,
-    analyzer: Analyzer | None,
-    parameters: dict[str, Any],
+    timeout: float = 0.0,
+    analyzer: Analyzer | None = None,
     cache: str | PathLike[str] | None,
     storage_options: dict[str, Any] | None,
     offline: bool,
     commit: str | None,
-    keep: str | timedelta | None,
+    keep: str | timedelta | None = None,
+    **parameters: Any,
 ) -> LiveIndex:
-    """Open an index; see ``BM25Index.open``. ``parameters`` are those that are not ``None``."""
+    """Open an index; see ``BM25Index.open``. ``parameters`` that are ``None`` are not given."""
     check_choice("mode", mode, get_args(Mode))
     seconds = check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
     given = {name: value for name, value in parameters.items() if value is not None}
@@ -84,16 +85,17 @@ def open_index(
         keep=kept,
     )
     if isinstance(index.attachment, FolderReader):
-        index.attachment.opened_by = {
-            "path": folder if mirror is None else str(path),
-            "mmap": mmap,
-            "tokenizer": tokenizer,
-            "untrusted": untrusted,
-            "cache": cache,
-            "storage_options": storage_options,
-            "offline": offline,
-            "commit": commit,
-        }
+        index.attachment.opened_by = partial(
+            open_index,
+            folder if mirror is None else str(path),
+            mmap=mmap,
+            tokenizer=tokenizer,
+            untrusted=untrusted,
+            cache=cache,
+            storage_options=storage_options,
+            offline=offline,
+            commit=commit,
+        )
     return index
 
 

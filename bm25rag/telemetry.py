@@ -280,5 +280,5 @@ def _source(index: BM25Index) -> str | None:
     """Return the folder or URL of an index; ``None`` in memory."""
     attachment = index._live.attachment
     if isinstance(attachment, FolderReader):
-        return str(attachment.opened_by.get("path", attachment.folder))
+        return str(attachment.opened_by.args[0])
     return attachment.folder if isinstance(attachment, FolderWriter) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import copy
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -133,10 +134,9 @@ class LiveIndex:
             _WRITERS.add(self)
 
     @property
-    def reopened_by(self) -> tuple[dict[str, Any], Filter | None, bool] | None:
-        """With what a pickle opens a folder again and restricts it; ``None``: it does not."""
-        reader = self.attachment
-        return (reader.opened_by, None, True) if isinstance(reader, FolderReader) else None
+    def reads_folder(self) -> bool:
+        """Whether a pickle opens a folder again."""
+        return isinstance(self.attachment, FolderReader)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -152,6 +152,19 @@ class LiveIndex:
         made, attachment = LiveIndex(self.state, MEMORY), self.attachment
         made.saved = attachment.saved_copy() if isinstance(attachment, FolderReader) else self.saved
         return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> LiveIndex:
+        attachment = self.attachment
+        if isinstance(attachment, FolderReader):
+            return LiveIndex(self.state, copy.copy(attachment))
+        restore, arguments = self.__reduce__()
+        return restore(*copy.deepcopy(arguments, memo))
+
+    def __reduce__(self) -> tuple[Callable[..., LiveIndex], tuple[Any, ...]]:
+        if isinstance(self.attachment, FolderReader):
+            return self.attachment.opened_by, ()
+        # What a writer has not committed, or a view shows, is in no folder.
+        return _restore, (self.state.stored()._replace(commit_id=""),)
 
     # --- writes ------------------------------------------------------------------------
 
@@ -388,6 +401,10 @@ class LiveIndex:
             folder = None if is_finalizing() else self._loses()
             if folder is not None:
                 _warn_of_loss(folder)
+
+
+def _restore(stored: StoredState) -> LiveIndex:
+    return LiveIndex(State.of(stored), MEMORY)
 
 
 # The open writers, to be looked at when the program ends.

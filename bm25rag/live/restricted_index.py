@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
-from bm25rag.filters import Filter
+from bm25rag.common.checks import check_choice
+from bm25rag.filters import FilterSpec
+from bm25rag.filters.parse import check_rejecting
 from bm25rag.live.index import LiveIndex, State, new_id
+from bm25rag.search.finding import parse_filter
 from bm25rag.search.restricted_snapshot import restrict
 from bm25rag.storage.attachment import RESTRICTED, SNAPSHOT
 
 
 class RestrictedIndex(LiveIndex):
-    """The documents of another index that pass a filter, read only; see ``BM25Index.restricted``.
+    """The documents of another index that pass a filter; see ``BM25Index.restricted``."""
 
-    ``by_whole`` is whether they are scored by the statistics of that index.
-    """
-
-    def __init__(self, whole: LiveIndex, filter: Filter, by_whole: bool) -> None:
-        self._whole, self._filter, self._by_whole = whole, filter, by_whole
+    def __init__(self, whole: LiveIndex, filter: FilterSpec, statistics: str) -> None:
+        check_choice("statistics", statistics, ("whole", "part"))
         seen = whole.state
+        parsed = parse_filter(filter, seen.snapshot)
+        self._whole, self._statistics = whole, statistics
+        self._filter = check_rejecting("restricted needs a filter", filter, parsed)
         super().__init__(self._restrict(seen), RESTRICTED)
         # A state of the other index, and what passes there; replaced together.
         self._made: tuple[State | None, State] = seen, self._made[1]
@@ -39,14 +43,18 @@ class RestrictedIndex(LiveIndex):
 
     def _restrict(self, state: State) -> State:
         # What is kept with the whole, and the ids it has given, tell of other documents.
-        snapshot = restrict(state.snapshot, self._filter, self._by_whole)
+        snapshot = restrict(state.snapshot, self._filter, self._statistics == "whole")
         return State(snapshot, 0, state.probe, {}, new_id())
 
     @property
-    def reopened_by(self) -> tuple[dict[str, Any], Filter | None, bool] | None:
-        """With what a pickle opens the folder again and restricts it; ``None``: it does not."""
-        whole = self._whole.reopened_by
-        return None if whole is None else (whole[0], self._filter, self._by_whole)
+    def reads_folder(self) -> bool:
+        """Whether a pickle opens a folder again."""
+        return self._whole.reads_folder
+
+    def __reduce__(self) -> tuple[Callable[..., LiveIndex], tuple[Any, ...]]:
+        if self.reads_folder:
+            return RestrictedIndex, (self._whole, self._filter, self._statistics)
+        return super().__reduce__()
 
     def save(
         self,

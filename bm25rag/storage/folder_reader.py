@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bm25rag.analysis import PAPER, Analyzer, Tokenizer
@@ -30,7 +31,7 @@ class FolderReader(Attachment):
     Its files are ``mapped``, or read into memory. ``untrusted`` refuses what a stranger could
     misuse, and verifies the rest. ``mirror`` keeps the folder as a remote one is; ``None`` if it is
     no cache. ``commit`` is the id of the one commit to read; ``None`` for the last.
-    ``opened_by`` holds the arguments of ``BM25Index.open``, for pickles.
+    ``opened_by`` opens the index again, for pickles; its first argument is the path or URL.
     """
 
     description = "an index opened with mode='r'"
@@ -38,6 +39,7 @@ class FolderReader(Attachment):
     read_only = True
     mirror: Mirror | None = None
     commit: str | None = None
+    opened_by: partial[Any]
 
     def __init__(
         self, folder: str, mapped: bool, tokenizer: Tokenizer | None, untrusted: bool
@@ -46,7 +48,6 @@ class FolderReader(Attachment):
         self._mapped = mapped
         self._tokenizer = tokenizer
         self._untrusted = untrusted
-        self.opened_by: dict[str, Any] = {}
         self.manifest: Manifest = Manifest(0, {}, (), ())
         self._state: State | None = None
         self._mark: FileMark | None = None
