@@ -21,9 +21,8 @@ from bm25rag.common.urls import is_url
 from bm25rag.documents import Document, Hit, Text
 from bm25rag.live.index import LiveIndex, Mode, OnDuplicate, new_state
 from bm25rag.opening import local_folder, open_index
-from bm25rag.scoring.variants import DeltaOn, VariantName
+from bm25rag.scoring.variants import UNCHANGED, DeltaOn, VariantName
 from bm25rag.search.finding import check_wanted, find, find_one, parse_filter
-from bm25rag.search.plain_terms import Terms
 from bm25rag.search.query_terms import QueryLike, terms_of, terms_of_each, warn_of_texts
 from bm25rag.search.ranking import score_all
 from bm25rag.search.results import BatchResult, batch_result, totals_of
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
     from bm25rag.common.sparse import Vector
     from bm25rag.decay import DecayLike, Span
-    from bm25rag.filters import Filter, FilterSpec
+    from bm25rag.filters import FilterSpec
     from bm25rag.fusion import FusionMethod
     from bm25rag.search.correction import Correction
     from bm25rag.search.explain import Explanation
@@ -47,16 +46,6 @@ __all__ = ["BM25Index", "Mode", "OnDuplicate"]
 
 # What a process that opens an index and searches it does not need is imported where it is used:
 # that halves the time until its first answer.
-
-
-class _Unchanged:
-    """Stands for an argument of ``tune`` that is not given."""
-
-    def __repr__(self) -> str:
-        return "<unchanged>"
-
-
-UNCHANGED: Any = _Unchanged()
 
 
 class BM25Index:
@@ -286,9 +275,9 @@ class BM25Index:
         wanted = check_wanted(snapshot, k, filter, min_score, offset, group, per_group, decay)
         terms, corrections = terms_of(snapshot.analyzer, query), None
         if correct is not False and check_flag("correct", correct):
-            (corrected,) = _correct(snapshot, [terms], wanted.filter)
-            terms = terms_of(snapshot.analyzer, corrected.terms)
-            corrections = corrected.corrections
+            from bm25rag.search.correction import corrected_terms  # most searches need none
+
+            (terms,), (corrections,) = corrected_terms(snapshot, [terms], wanted.filter)
         rows, scores = find_one(snapshot, terms, wanted)
         if not rows and wanted.filter is None:  # or this would tell what rejected documents hold
             warn_of_texts(snapshot, [query], [0])
@@ -327,9 +316,9 @@ class BM25Index:
         wanted = check_wanted(snapshot, k, filter, min_score, offset, group, per_group, decay)
         terms, corrections = terms_of_each(snapshot.analyzer, batch), None
         if check_flag("correct", correct):
-            corrected = _correct(snapshot, terms, wanted.filter)
-            terms = terms_of_each(snapshot.analyzer, [one.terms for one in corrected])
-            corrections = [one.corrections for one in corrected]
+            from bm25rag.search.correction import corrected_terms
+
+            terms, corrections = corrected_terms(snapshot, terms, wanted.filter)
         matches = find(snapshot, terms, wanted, workers)
         if wanted.filter is None:  # as in ``search``
             warn_of_texts(snapshot, batch, matches.counts)
@@ -423,13 +412,9 @@ class BM25Index:
             The share of the query's own terms in the weights, from 0 to 1.
         """
         from bm25rag.search.expansion import expand
-        from bm25rag.search.query import Query
 
-        snapshot = self._live.snapshot
-        wanted = check_wanted(snapshot, check_count("fb_docs", fb_docs), filter, None, 0)
-        terms = terms_of(snapshot.analyzer, query)
-        expanded = expand(snapshot, terms, wanted, fb_terms, original_query_weight)
-        return query.replaced(text=expanded, also=()) if isinstance(query, Query) else expanded
+        wanted = fb_docs, fb_terms, original_query_weight
+        return expand(self._live.snapshot, query, filter, *wanted)
 
     def correct(self, query: QueryLike, filter: FilterSpec | None = None) -> Correction:
         """Replace terms of a query that no document has by terms that are spelt alike.
@@ -443,14 +428,9 @@ class BM25Index:
             As in ``search``. Of a text, stems are replaced; terms are known, and offered, of the
             documents that pass.
         """
-        from bm25rag.search.query import Query
+        from bm25rag.search.correction import correct
 
-        snapshot = self._live.snapshot
-        parsed = parse_filter(filter, snapshot)
-        correction = _correct(snapshot, [terms_of(snapshot.analyzer, query)], parsed)[0]
-        if isinstance(query, Query) and not isinstance(correction.terms, Query):  # without parts
-            return correction._replace(terms=query.replaced(text=correction.terms, also=()))
-        return correction
+        return correct(self._live.snapshot, query, filter)
 
     @property
     def vectors(self) -> Vectors:
@@ -871,9 +851,7 @@ class BM25Index:
         """
         given: dict[str, Any] = {"variant": variant, "k1": k1, "b": b, "delta": delta}
         given |= {"delta_on": delta_on, "fields": fields}
-        given = {name: value for name, value in given.items() if value is not UNCHANGED}
-        weights = None if also is UNCHANGED else also
-        return self._from_live(LiveIndex(self._live.state.tuned(given, weights), TUNED))
+        return self._from_live(LiveIndex(self._live.state.tuned(given, also), TUNED))
 
     def snapshot(self) -> Self:
         """Return a read-only index of the documents of this moment, whatever is written later."""
@@ -1151,11 +1129,3 @@ class BM25Index:
         settings = f"variant={self.variant!r}, analyzer={self.analyzer!r}"
         noun = "document" if len(self) == 1 else "documents"
         return f"{type(self).__name__}({len(self)} {noun}, {settings})"
-
-
-def _correct(
-    snapshot: Snapshot, queries: Sequence[Terms], filter: Filter | None
-) -> list[Correction]:
-    from bm25rag.search.correction import correct_queries  # most searches do not correct
-
-    return correct_queries(snapshot, queries, filter)

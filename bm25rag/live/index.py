@@ -20,7 +20,7 @@ from bm25rag.common.logs import tell
 from bm25rag.errors import MetadataError, ReadOnlyError, StorageError, UncommittedWarning
 from bm25rag.kernels.backend import cores
 from bm25rag.live.write_lock import WriteLock
-from bm25rag.scoring.variants import Parameters
+from bm25rag.scoring.variants import UNCHANGED, Parameters
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.attachment import CLOSED, MEMORY, Attachment
@@ -61,10 +61,10 @@ class State(NamedTuple):
         """The names of the documents' fields; ``None`` if they have none."""
         return self.snapshot.parameters.names
 
-    def tuned(self, given: dict[str, Any], also: Iterable[float] | None) -> State:
+    def tuned(self, given: dict[str, Any], also: Iterable[float]) -> State:
         """Return the state under other parameters; see ``BM25Index.tune``."""
         snapshot, analyzer = self.snapshot, self.snapshot.analyzer
-        if also is not None:
+        if also is not UNCHANGED:
             analyzer = analyzer.weighing(also)
         parameters = snapshot.parameters.changed(given)
         weights = [weight for _, weight in analyzer.also]

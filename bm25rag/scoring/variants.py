@@ -146,6 +146,16 @@ def has_delta(variant: object) -> bool:
     return isinstance(variant, str) and variant in VARIANTS and VARIANTS[variant].delta is not None
 
 
+class _Unchanged:
+    """Stands for an argument that is not given, where ``None`` is one."""
+
+    def __repr__(self) -> str:
+        return "<unchanged>"
+
+
+UNCHANGED: Any = _Unchanged()
+
+
 class Parameters(Record):
     """What a score depends on besides the corpus; checked on construction.
 
@@ -239,8 +249,10 @@ class Parameters(Record):
     def changed(self, given: dict[str, Any]) -> Parameters:
         """Return these parameters with some changed; a variant without a delta drops it.
 
-        Fields that are not given keep their weights; there can be no others.
+        What is ``UNCHANGED`` is not given. Fields that are not given keep their weights; there can
+        be no others.
         """
+        given = {name: value for name, value in given.items() if value is not UNCHANGED}
         changed = {**self.to_dict(), **given}
         if "fields" in given:
             changed["fields"] = self._changed_fields(given["fields"])

@@ -13,18 +13,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from bm25rag.analysis import Analyzer
 from bm25rag.common.strings import utf8_each
-from bm25rag.filters import Filter
-from bm25rag.search.finding import Wanted, find
+from bm25rag.filters import Filter, FilterSpec
+from bm25rag.search.finding import Wanted, find, parse_filter
 from bm25rag.search.plain_terms import RestrictedTerms, Terms
+from bm25rag.search.query import Query
+from bm25rag.search.query_terms import QueryLike, terms_of, terms_of_each
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.similar_terms import LONGEST
-
-if TYPE_CHECKING:
-    from bm25rag.search.query import Query
 
 # The fewest characters of a term that is corrected, as in Lucene's DirectSpellChecker, and of a
 # stem that may replace it; and of a term that two edits may correct if one edit does not.
@@ -50,6 +49,24 @@ class Correction(NamedTuple):
 
     terms: list[str] | dict[str, float] | Query
     corrections: dict[str, str]
+
+
+def correct(snapshot: Snapshot, query: QueryLike, filter: FilterSpec | None) -> Correction:
+    """Replace unknown terms of a query; see ``BM25Index.correct``."""
+    parsed = parse_filter(filter, snapshot)
+    (correction,) = correct_queries(snapshot, [terms_of(snapshot.analyzer, query)], parsed)
+    if isinstance(query, Query) and not isinstance(correction.terms, Query):  # without parts
+        return correction._replace(terms=query.replaced(text=correction.terms, also=()))
+    return correction
+
+
+def corrected_terms(
+    snapshot: Snapshot, queries: Sequence[Terms], filter: Filter | None
+) -> tuple[Sequence[Terms], list[dict[str, str]]]:
+    """Return the terms of queries, corrected, and of each what was replaced."""
+    corrected = correct_queries(snapshot, queries, filter)
+    terms = terms_of_each(snapshot.analyzer, [one.terms for one in corrected])
+    return terms, [one.corrections for one in corrected]
 
 
 def correct_queries(

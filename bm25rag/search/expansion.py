@@ -15,9 +15,11 @@ import numpy as np
 from bm25rag.common.arrays import Float64, UInt32, as_index
 from bm25rag.common.checks import check_count, check_real
 from bm25rag.common.strings import text_of
+from bm25rag.filters import FilterSpec
 from bm25rag.kernels.records import Matches
-from bm25rag.search.finding import Wanted, find
-from bm25rag.search.plain_terms import Terms
+from bm25rag.search.finding import check_wanted, find
+from bm25rag.search.query import Query
+from bm25rag.search.query_terms import QueryLike, terms_of
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.postings import LivingPostings, Postings
 
@@ -27,18 +29,24 @@ _SHORTEST, _LONGEST = 2, 20
 
 
 def expand(
-    snapshot: Snapshot, terms: Terms, wanted: Wanted, fb_terms: int, original_query_weight: float
-) -> dict[str, float]:
-    """Interpolate a query with the relevance model of its feedback documents, which are ``wanted``.
+    snapshot: Snapshot,
+    query: QueryLike,
+    filter: FilterSpec | None,
+    fb_docs: int,
+    fb_terms: int,
+    original_query_weight: float,
+) -> dict[str, float] | Query:
+    """Interpolate a query with the relevance model of its best matches; see ``BM25Index.expand``.
 
-    ``fb_terms`` are taken from each document, and from the model; the weight of the query is from 0
-    to 1.
+    ``fb_terms`` are taken from each document, and from the model.
     """
+    wanted = check_wanted(snapshot, check_count("fb_docs", fb_docs), filter, None, 0)
+    terms = terms_of(snapshot.analyzer, query)
     check_count("fb_terms", fb_terms)
     check_real("original_query_weight", original_query_weight, 0.0, 1.0)
     feedback = find(snapshot, [terms], wanted, 1)
-    query: Mapping[str, float] = terms if isinstance(terms, dict) else Counter(terms)
-    original, model = _scaled(query), _relevance_model(snapshot, feedback, fb_terms)
+    weights: Mapping[str, float] = terms if isinstance(terms, dict) else Counter(terms)
+    original, model = _scaled(weights), _relevance_model(snapshot, feedback, fb_terms)
     rest = 1.0 - original_query_weight
     expanded = {
         term: original_query_weight * weight + rest * model.pop(term, 0.0)
@@ -46,7 +54,7 @@ def expand(
     }
     if rest:
         expanded |= {term: rest * weight for term, weight in model.items()}
-    return expanded
+    return query.replaced(text=expanded, also=()) if isinstance(query, Query) else expanded
 
 
 def _relevance_model(snapshot: Snapshot, feedback: Matches, limit: int) -> dict[str, float]:
