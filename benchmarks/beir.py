@@ -195,10 +195,7 @@ def report(at: Path = KEPT, page: Path = _PAGE) -> None:
 
 
 def main(
-    arguments: Iterable[str] | None = None,
-    at: Path = KEPT,
-    page: Path = _PAGE,
-    work: Path = WORK,
+    arguments: Iterable[str] | None = None, at: Path = KEPT, page: Path = _PAGE, work: Path = WORK
 ) -> None:
     """Measure what is asked for, then write the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.beir", description=__doc__)

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, overload
 from bm25rag import maintenance
 from bm25rag.analysis import Analyzer, Tokenizer
 from bm25rag.common.arrays import Float64, Int64
-from bm25rag.common.checks import (
-    check_count,
-    check_flag,
-    check_id,
-    check_ids,
-    check_sequence,
-)
+from bm25rag.common.checks import check_count, check_flag, check_id, check_ids, check_sequence
 from bm25rag.common.urls import is_url
 from bm25rag.documents import Document, Hit, Text
 from bm25rag.live.index import LiveIndex, Mode, OnDuplicate, new_state

@@ -6,16 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from benchmarks.corpora import (
-    ALL_WORDS,
-    ENWIKI,
-    LENGTHS,
-    PASSAGES,
-    SCIFACT,
-    SMALL,
-    WORK,
-    Corpus,
-)
+from benchmarks.corpora import ALL_WORDS, ENWIKI, LENGTHS, PASSAGES, SCIFACT, SMALL, WORK, Corpus
 from benchmarks.engines import ENGINES, OURS
 from benchmarks.report import SMALL_GROUP, Report, Row, raced
 from benchmarks.workers import Figure, Worker, race, start

@@ -165,10 +165,7 @@ def _readers(report: Report, ours: Worker) -> None:
     busy = ours.call("readers", True, 0.0)
     idle = before + ours.call("readers", False, 3.0)
     tails = [percentile(one, 99) * _MILLI for one in (busy, idle)]
-    figures = {
-        "writing beside": Figure(tails[0], [tails[0]]),
-        "idle": Figure(tails[1], [tails[1]]),
-    }
+    figures = {"writing beside": Figure(tails[0], [tails[0]]), "idle": Figure(tails[1], [tails[1]])}
     work = "search, 99th percentile, beside a bulk add and a compaction"
     row = _at_most(_GROUP, work, figures, tails[0] / tails[1], 2, 2, "x")
     row.note = "Idle: for three seconds before, and for three after."

@@ -36,10 +36,7 @@ class _Path(click.Path):
     """
 
     def convert(
-        self,
-        value: str | PathLike[str],
-        param: click.Parameter | None,
-        ctx: click.Context | None,
+        self, value: str | PathLike[str], param: click.Parameter | None, ctx: click.Context | None
     ) -> Any:
         if not value:
             self.fail("a path must not be empty; '.' is the current folder", param, ctx)

@@ -155,13 +155,7 @@ reading_options = together(
 )
 # SOURCE... and how it is read.
 source_options = together(
-    click.argument(
-        "sources",
-        metavar="SOURCE...",
-        nargs=-1,
-        required=True,
-        type=PATH_OR_DASH,
-    ),
+    click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=PATH_OR_DASH),
     reading_options,
     click.option(
         "--on-duplicate",

@@ -109,13 +109,7 @@ class TermCache(TermNumbers):
             return None
         counts = self._statistics is None and all(view.is_whole for view in self._views)
         return TermTable(
-            arrays,
-            self.arrays,
-            self.frequencies,
-            self.idf,
-            self._idfs,
-            self._free,
-            counts,
+            arrays, self.arrays, self.frequencies, self.idf, self._idfs, self._free, counts
         )
 
     def __missing__(self, term: str) -> int:

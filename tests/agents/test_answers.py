@@ -279,11 +279,7 @@ def test_greps_go_on_after_documents_before_theirs_are_deleted(index: BM25Index)
     ],
 )
 def test_cursors_of_others_are_refused(
-    tool: Tool,
-    arguments: dict[str, Any],
-    change: dict[str, Any],
-    complaint: str,
-    index: BM25Index,
+    tool: Tool, arguments: dict[str, Any], change: dict[str, Any], complaint: str, index: BM25Index
 ) -> None:
     cursor = first_cursor(tool, index, arguments)
     other = {**arguments, "cursor": cursor, **change}

@@ -22,16 +22,8 @@ pytestmark = pytest.mark.usefixtures("backend")
         ("english", "naïve café", "naive cafe"),
         ("english", "ﬁle", "file"),
         ("german", "café", "cafe"),
-        (
-            "greek",
-            "βιβλιοθήκη",
-            "ΒΙΒΛΙΟΘΗΚΗ",
-        ),
-        (
-            "hindi",
-            "ज़िन्दगी",
-            "जिंदगी",
-        ),
+        ("greek", "βιβλιοθήκη", "ΒΙΒΛΙΟΘΗΚΗ"),
+        ("hindi", "ज़िन्दगी", "जिंदगी"),
         ("hindi", "हिन्दी", "हिंदी"),
         ("hindi", "माँ", "मां"),
         ("hebrew", "שָׁלוֹם", "שלום"),

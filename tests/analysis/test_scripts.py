@@ -39,12 +39,7 @@ def test_marks_stay_with_their_letters_and_questions_ask_for_pairs() -> None:
 
 @pytest.mark.parametrize(
     ("document", "question"),
-    [
-        ("猫が好き", "猫"),
-        ("我的猫很好", "猫"),
-        ("책을 읽다", "책"),
-        ("A股市场", "A股"),
-    ],
+    [("猫が好き", "猫"), ("我的猫很好", "猫"), ("책을 읽다", "책"), ("A股市场", "A股")],
 )
 @pytest.mark.parametrize("language", ["japanese", "english"])
 def test_a_question_of_one_character_finds_it_within_a_run(
@@ -72,13 +67,7 @@ def test_a_morphological_tokenizer_can_be_plugged_in() -> None:
     def words(text: str) -> list[str]:
         return [word for word in tokenize(text.lower()) if word.strip()]
 
-    index = BM25Index.from_texts(
-        [
-            "แมวกินปลา",
-            "หมานอน",
-        ],
-        analyzer=Analyzer(tokenizer=words),
-    )
+    index = BM25Index.from_texts(["แมวกินปลา", "หมานอน"], analyzer=Analyzer(tokenizer=words))
     assert {"แมว", "ปลา"} <= set(index.vocabulary())
     assert [hit.id for hit in index.search("ปลา")] == ["0"]
 

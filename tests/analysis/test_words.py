@@ -41,9 +41,7 @@ PLAIN = Analyzer(language=None)
         ),
         (
             "docs.python.org 3.5-inch 1,000-mile",
-            [
-                *("docs", "python", "org", "3.5", "inch", "1000", "mile", "docspythonorg"),
-            ],
+            [*("docs", "python", "org", "3.5", "inch", "1000", "mile", "docspythonorg")],
         ),
         ("well...and so.", ["well", "and", "so"]),
         ("U.S. and U.S.A, e.g. z.B. т.е.", ["us", "and", "usa", "eg", "zb", "те"]),
@@ -148,10 +146,7 @@ def test_the_pattern_of_the_paper_is_one_setting_away() -> None:
         ("x漢y", ["x", "漢", "y"]),
         ("\U0001f468\u200d\U0001f4bb code \u2764️", ["\U0001f468", "\U0001f4bb", "code", "\u2764"]),
         ("\ud800red \udfff", ["red"]),
-        (
-            "می\u200cخواهم",
-            ["می", "خواهم"],
-        ),
+        ("می\u200cخواهم", ["می", "خواهم"]),
         ("\u0301\u0301", []),
         ("\x00a\x00", ["a"]),
     ],

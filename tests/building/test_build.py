@@ -208,11 +208,7 @@ def test_sizes_are_read_as_people_write_them(text: str | int, size: int | None) 
 )
 @both
 def test_wrong_arguments_are_refused_before_anything_is_written(
-    tmp_path: Path,
-    shards: int | None,
-    change: dict[str, Any],
-    error: type[Exception],
-    message: str,
+    tmp_path: Path, shards: int | None, change: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     given = {"documents": documents(), "folder": tmp_path / "it", "shards": shards} | change
     with pytest.raises(error, match=message):

@@ -171,10 +171,7 @@ BAD: dict[str, Any] = {
     "bad.csv": ("id,name\n1,x\n", "d/bad.csv:2: no text field 'title' or 'text'"),
     "bad.json": ("[1]", "d/bad.json: item 1: expected a JSON object, got int"),
     "bad.jsonl": ("{\n", "d/bad.jsonl:1: invalid JSON"),
-    "deep.jsonl": (
-        '{"text": "x", "a": ' + "[" * 150 + "]" * 150 + "}",
-        "d/deep.jsonl: ",
-    ),
+    "deep.jsonl": ('{"text": "x", "a": ' + "[" * 150 + "]" * 150 + "}", "d/deep.jsonl: "),
     "twice.csv": ("id,text\n1,x\n1,y\n", "d/twice.csv: the id 'twice.csv#1' occurs twice"),
     "twice.jsonl": ('{"id": 1, "text": "x"}\n' * 2, "d/twice.jsonl: the id 'twice.jsonl#1'"),
     "bad.html": (b"<meta charset=utf-8><p>\xff", "d/bad.html: cannot be read as utf-8"),

@@ -391,8 +391,7 @@ def test_a_source_is_no_prefix_of_another(docs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
-    [[], ["guide.md#1", "--source", "sub"], ["--filter", "{}", "--source", "sub"]],
+    "words", [[], ["guide.md#1", "--source", "sub"], ["--filter", "{}", "--source", "sub"]]
 )
 def test_delete_takes_one_of_its_three_ways(docs: Path, words: list[str]) -> None:
     before = ids()

@@ -35,9 +35,7 @@ def _docs() -> None:
 
 
 @pytest.fixture
-def watch(
-    start: Start,
-) -> Iterator[Start]:
+def watch(start: Start) -> Iterator[Start]:
     """Start ``sync --watch``, and kill it when patience ends, so that no test waits for ever."""
     timers: list[threading.Timer] = []
 
@@ -114,9 +112,7 @@ def test_an_index_follows_its_folder(watch: Start) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_that_cannot_be_read_is_named_once_and_its_documents_stay(
-    watch: Start,
-) -> None:
+def test_a_file_that_cannot_be_read_is_named_once_and_its_documents_stay(watch: Start) -> None:
     process = watch()
     read_until(process, b"Synced")
     save_as_editors_do("docs/a.md", b"a\0b")
@@ -129,9 +125,7 @@ def test_a_file_that_cannot_be_read_is_named_once_and_its_documents_stay(
 
 
 @pytest.mark.slow
-def test_the_index_may_lie_in_its_folder_and_be_polled(
-    watch: Start,
-) -> None:
+def test_the_index_may_lie_in_its_folder_and_be_polled(watch: Start) -> None:
     Path("saved").rename("docs/saved")
     Path("saved").symlink_to("docs/saved")
     process = watch("--poll")
@@ -173,9 +167,7 @@ def test_ctrl_c_that_python_drops_ends_it_all_the_same(monkeypatch: pytest.Monke
 
 
 @pytest.mark.slow
-def test_a_folder_that_goes_leaves_the_index_as_it_was(
-    watch: Start,
-) -> None:
+def test_a_folder_that_goes_leaves_the_index_as_it_was(watch: Start) -> None:
     process = watch()
     read_until(process, b"Synced")
     Path("docs").rename("elsewhere")
@@ -189,9 +181,7 @@ def test_a_folder_that_goes_leaves_the_index_as_it_was(
 
 
 @pytest.mark.slow
-def test_an_unmounted_disk_leaves_the_index_as_it_was(
-    watch: Start,
-) -> None:
+def test_an_unmounted_disk_leaves_the_index_as_it_was(watch: Start) -> None:
     """Below a mount there is another folder, which may have files of its own."""
     process = watch("--poll")
     read_until(process, b"Synced")

@@ -11,12 +11,7 @@ from bm25rag import BM25Index, Document, Query
 from bm25rag.distributed.asking import Answers
 from bm25rag.distributed.client import RayIndex
 from bm25rag.distributed.host import Host
-from bm25rag.errors import (
-    DocumentNotFoundError,
-    FilterError,
-    FilterWarning,
-    IncompleteWarning,
-)
+from bm25rag.errors import DocumentNotFoundError, FilterError, FilterWarning, IncompleteWarning
 from support.cases import first
 
 

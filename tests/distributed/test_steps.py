@@ -34,14 +34,7 @@ from bm25rag.live.index import new_state
 from bm25rag.open_shard import Ranking
 from bm25rag.readers import Fields
 from support.building import contents
-from support.cluster import (
-    QUERIES,
-    VECTORS,
-    WITH_VECTORS,
-    plain_index,
-    write_corpus,
-    write_vectors,
-)
+from support.cluster import QUERIES, VECTORS, WITH_VECTORS, plain_index, write_corpus, write_vectors
 from support.killing import killed_at
 
 

@@ -136,8 +136,7 @@ def test_a_system_is_measured_from_end_to_end(
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=pytest.mark.slow) if n == "bm25s numba" else n for n in SYSTEMS],
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n == "bm25s numba" else n for n in SYSTEMS]
 )
 def test_every_known_system_that_is_installed_answers(name: str, tmp_path: Path) -> None:
     try:

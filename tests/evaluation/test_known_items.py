@@ -13,12 +13,7 @@ import pytest
 
 from bm25rag import BM25Index, Document
 from bm25rag.evaluation import evaluate, run_of, tune
-from bm25rag.evaluation.known_items import (
-    ask_model,
-    from_first_sentence,
-    from_heading,
-    known_items,
-)
+from bm25rag.evaluation.known_items import ask_model, from_first_sentence, from_heading, known_items
 from bm25rag.readers import read_passages
 from support.commands import fails, ok
 from support.environment import ROOT

@@ -73,10 +73,7 @@ def test_what_is_no_filter_is_a_type_error_that_names_the_argument(filter: Any) 
         ({"a": (b"x",)}, r"filter at a\[0\]: expected a JSON value, .*got bytes"),
         ({"a": np.timedelta64(1, "s")}, r"filter at a: .*got numpy\.timedelta64"),
         ({"a": {"$containsAny": "abc"}}, r"filter at a\.\$containsAny: expected a list.*got str"),
-        (
-            {"a": {"$containsAll": {"b": 1}}},
-            r"\$containsAll: expected a list.*got dict",
-        ),
+        ({"a": {"$containsAll": {"b": 1}}}, r"\$containsAll: expected a list.*got dict"),
         ({"$id": {"$containsAny": ["x"]}}, r"filter at \$id\.\$containsAny: unknown operator"),
         ({"a": 1j}, "filter at a: .*got complex"),
         ({"a": {1: 2}}, "filter at a: expected the keys of a dict as str, got int"),

@@ -12,11 +12,7 @@ import numpy as np
 import pytest
 
 from bm25rag import Analyzer, BM25Index, Document, Hit
-from bm25rag.errors import (
-    DocumentNotFoundError,
-    DuplicateIdError,
-    MissingDependencyError,
-)
+from bm25rag.errors import DocumentNotFoundError, DuplicateIdError, MissingDependencyError
 
 pytestmark = pytest.mark.usefixtures("backend")
 

@@ -18,13 +18,7 @@ from hypothesis import strategies as st
 from bm25rag import BM25Index
 from bm25rag.columns import column as columns
 from bm25rag.columns.column import Column, build_column
-from bm25rag.columns.merge import (
-    JoinedTerms,
-    LivingStrings,
-    LivingTable,
-    join_columns,
-    join_tables,
-)
+from bm25rag.columns.merge import JoinedTerms, LivingStrings, LivingTable, join_columns, join_tables
 from bm25rag.columns.string_table import build_table, index_column
 from bm25rag.common.arrays import UInt32
 from bm25rag.merging import policy

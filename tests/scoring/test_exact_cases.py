@@ -79,9 +79,7 @@ def test_a_match_that_scores_zero_is_still_a_match(variant: str) -> None:
 
 
 @pytest.mark.parametrize("delta_on", ["all", "matched"])
-def test_a_match_of_negative_score_is_ranked_and_a_non_match_above_it_is_not(
-    delta_on: str,
-) -> None:
+def test_a_match_of_negative_score_is_ranked_and_a_non_match_above_it_is_not(delta_on: str) -> None:
     # avgdl is 0.8, so tf/B is 0.08 and 0.05, and f = 1 + ln(1 + ln(tf/B + 0.38)) negative.
     texts = [["a", *"bcdefghij"], ["b"], ["a", *"bcdefghijklmnop"], *[[]] * 30]
     chosen = {"variant": "tfldp", "delta": 0.38, "delta_on": delta_on, "b": 1.0}
@@ -156,10 +154,7 @@ def test_two_thousand_documents_with_many_ties_at_every_k() -> None:
 
 @pytest.mark.parametrize(
     "size",
-    [
-        pytest.param(65_536, marks=pytest.mark.slow),
-        pytest.param(65_537, marks=pytest.mark.further),
-    ],
+    [pytest.param(65_536, marks=pytest.mark.slow), pytest.param(65_537, marks=pytest.mark.further)],
 )
 def test_document_numbers_beyond_sixteen_bits(size: int) -> None:
     texts = [["a"] if number % 3 else ["a", "b"] for number in range(size - 1)] + [["b"]]

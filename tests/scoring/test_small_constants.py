@@ -43,11 +43,7 @@ def test_histories_stay_exact(chosen: dict[str, Any], steps: list[Step], query: 
     threads=st.sampled_from([None, 1, 2, 4]),
 )
 def test_batches_on_threads_agree_with_the_reference(
-    chosen: dict[str, Any],
-    steps: list[Step],
-    asked: list[list[str]],
-    k: int,
-    threads: int | None,
+    chosen: dict[str, Any], steps: list[Step], asked: list[list[str]], k: int, threads: int | None
 ) -> None:
     index, reference = BM25Index(**chosen), Reference(**chosen)
     for step in steps:

@@ -197,12 +197,7 @@ def small_constants() -> Iterator[None]:
 @pytest.mark.usefixtures("small_constants")
 @given(**histories)
 def test_so_it_is_with_small_constants(
-    texts: list[list[str]],
-    query: Parts,
-    label: int,
-    again: list[int],
-    gone: list[int],
-    k: int,
+    texts: list[list[str]], query: Parts, label: int, again: list[int], gone: list[int], k: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bm25rag.search.parts._CHARACTERS", 8)

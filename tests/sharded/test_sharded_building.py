@@ -10,11 +10,7 @@ from typing import Any
 import pytest
 
 from bm25rag import Analyzer, BM25Index, Document
-from bm25rag.errors import (
-    NotAnIndexError,
-    StorageError,
-    TokenizerRequiredError,
-)
+from bm25rag.errors import NotAnIndexError, StorageError, TokenizerRequiredError
 from bm25rag.live.index import LiveIndex
 from bm25rag.open_shard import open_shard
 from bm25rag.sharded.manifest import read_sharded

@@ -149,10 +149,7 @@ def test_save_in_the_own_folder_commits_and_keeps_what_the_caller_gives(folder: 
 
 
 def test_there_is_one_writer(folder: Path) -> None:
-    with (
-        BM25Index.open(folder, mode="w"),
-        pytest.raises(LockedError, match="another writer"),
-    ):
+    with BM25Index.open(folder, mode="w"), pytest.raises(LockedError, match="another writer"):
         BM25Index.open(folder, mode="w")
 
 

@@ -20,11 +20,7 @@ import numpy as np
 import pytest
 
 from bm25rag import BM25Index
-from bm25rag.errors import (
-    CorruptIndexError,
-    DocumentNotFoundError,
-    StorageError,
-)
+from bm25rag.errors import CorruptIndexError, DocumentNotFoundError, StorageError
 from bm25rag.storage import segment_files
 from support.folders import QUERIES, thirty_documents
 from support.forging import forgeries

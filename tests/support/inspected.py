@@ -26,7 +26,7 @@ from bm25rag.inspector.judgements import Judgements
 from bm25rag.inspector.opened import OpenedIndex
 
 VIEWS = [
-    *("search", "document", "analysis", "compare", "terms", "term", "judged", "cost", "health"),
+    *("search", "document", "analysis", "compare", "terms", "term", "judged", "cost", "health")
 ]
 
 
@@ -102,10 +102,7 @@ def address(view: str, **given: object) -> str:
 
 @contextmanager
 def inspecting(
-    folder: Path,
-    qrels: Path | None = None,
-    queries: dict[str, str] | None = None,
-    **options: Any,
+    folder: Path, qrels: Path | None = None, queries: dict[str, str] | None = None, **options: Any
 ) -> Iterator[Inspected]:
     """Serve an index in a thread."""
     judgements = None if qrels is None else Judgements(qrels, queries)
@@ -174,7 +171,7 @@ def save_kind(kind: str, folder: Path) -> None:
 
 
 KINDS = [
-    *("plain", "fields", "analyses", "vectors", "sharded", "empty", "textless", "bm25+", "changed"),
+    *("plain", "fields", "analyses", "vectors", "sharded", "empty", "textless", "bm25+", "changed")
 ]
 
 

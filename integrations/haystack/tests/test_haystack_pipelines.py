@@ -162,8 +162,7 @@ def test_scaled_scores_are_ranked_together_with_meta(filled: BM25DocumentStore) 
 
 
 @pytest.mark.parametrize(
-    "mode",
-    ["concatenate", "merge", "reciprocal_rank_fusion", "distribution_based_rank_fusion"],
+    "mode", ["concatenate", "merge", "reciprocal_rank_fusion", "distribution_based_rank_fusion"]
 )
 def test_results_of_two_queries_join_in_every_way(mode: str, filled: BM25DocumentStore) -> None:
     pipeline = Pipeline()

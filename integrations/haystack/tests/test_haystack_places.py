@@ -9,12 +9,7 @@ from haystack import Document
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.errors import (
-    CorruptIndexError,
-    NotAnIndexError,
-    ReadOnlyError,
-    TokenizerRequiredError,
-)
+from bm25rag.errors import CorruptIndexError, NotAnIndexError, ReadOnlyError, TokenizerRequiredError
 
 OLD, NEW, OTHER = (Document(id=id, content=text) for id, text in ["1a", "1b", "2c"])
 
@@ -23,9 +18,7 @@ def ids(documents: list[Document]) -> list[str]:
     return [document.id for document in documents]
 
 
-def test_a_callable_tokenizer_works_and_is_shared_by_the_stores_of_a_folder(
-    tmp_path: Path,
-) -> None:
+def test_a_callable_tokenizer_works_and_is_shared_by_the_stores_of_a_folder(tmp_path: Path) -> None:
     store = BM25DocumentStore(tmp_path, analyzer=Analyzer(tokenizer=str.split))
     store.write_documents([Document(content="C++ is_it")])
     again = BM25DocumentStore(tmp_path)

@@ -72,9 +72,7 @@ def test_matches_that_score_nothing_or_less_are_found() -> None:
     assert [document.score for document in atire.bm25_retrieval("cat")] == [0.0, 0.0]
 
 
-def test_a_least_score_cuts_what_is_returned_scaled_scores_too(
-    filled: BM25DocumentStore,
-) -> None:
+def test_a_least_score_cuts_what_is_returned_scaled_scores_too(filled: BM25DocumentStore) -> None:
     for scaled in (False, True):
         results = filled.bm25_retrieval("cat mat", scale_score=scaled)
         least = results[1].score

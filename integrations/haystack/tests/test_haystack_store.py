@@ -164,9 +164,7 @@ def test_overwrite_keeps_the_last_and_counts_what_is_given(store: BM25DocumentSt
 # --- changes ------------------------------------------------------------------------------
 
 
-def test_threads_that_delete_the_same_documents_report_each_once(
-    store: BM25DocumentStore,
-) -> None:
+def test_threads_that_delete_the_same_documents_report_each_once(store: BM25DocumentStore) -> None:
     everything = {"field": "meta.n", "operator": ">=", "value": 0}
     for _ in range(5):
         store.write_documents(

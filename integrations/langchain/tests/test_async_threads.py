@@ -39,9 +39,7 @@ class Held:
             )
 
 
-async def test_a_hundred_waiting_writes_keep_nothing_else_waiting(
-    retriever: BM25Retriever,
-) -> None:
+async def test_a_hundred_waiting_writes_keep_nothing_else_waiting(retriever: BM25Retriever) -> None:
     """Neither a search of the same index, nor another retriever, nor the application's threads."""
     other = BM25Retriever.from_texts(["a cat"], ids=["other"])
     held = Held()

@@ -67,10 +67,7 @@ def test_an_ensemble_forwards_neither_k_nor_filter_but_configuration(
     lexical = BM25Retriever.from_documents(documents, id_key="id")
     plain = EnsembleRetriever(retrievers=[lexical], id_key="id")
     assert len(in_both_ways(plain, "cats", k=1, filter={"lang": "de"})) == 3
-    fields = {
-        "k": ConfigurableField(id="bm25_k"),
-        "filter": ConfigurableField(id="bm25_filter"),
-    }
+    fields = {"k": ConfigurableField(id="bm25_k"), "filter": ConfigurableField(id="bm25_filter")}
     ensemble = EnsembleRetriever(retrievers=[lexical.configurable_fields(**fields)], id_key="id")
     for settings, expected in [
         ({"bm25_k": 1}, ["cats"]),

@@ -16,12 +16,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 from conftest import arguments, ids
-from langchain_bm25rag import (
-    BM25DocumentIndex,
-    BM25HybridRetriever,
-    BM25Retriever,
-    BM25VectorStore,
-)
+from langchain_bm25rag import BM25DocumentIndex, BM25HybridRetriever, BM25Retriever, BM25VectorStore
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import ConfigurableField

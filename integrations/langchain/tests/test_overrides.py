@@ -10,12 +10,7 @@ from unittest import mock
 
 import pytest
 from conftest import ids
-from langchain_bm25rag import (
-    BM25DocumentIndex,
-    BM25HybridRetriever,
-    BM25Retriever,
-    BM25VectorStore,
-)
+from langchain_bm25rag import BM25DocumentIndex, BM25HybridRetriever, BM25Retriever, BM25VectorStore
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding

@@ -8,12 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_bm25rag import (
-    BM25DocumentIndex,
-    BM25HybridRetriever,
-    BM25Retriever,
-    BM25VectorStore,
-)
+from langchain_bm25rag import BM25DocumentIndex, BM25HybridRetriever, BM25Retriever, BM25VectorStore
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore

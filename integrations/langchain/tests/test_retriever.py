@@ -303,10 +303,7 @@ def test_words_that_match_stand_in_the_metadata_where_a_key_is_named() -> None:
     ]
     assert [
         document.page_content[one["start"] : one["end"]] for one in document.metadata["spans"]
-    ] == [
-        "cat",
-        "Cats",
-    ]
+    ] == ["cat", "Cats"]
     assert retriever.get_by_ids(["a"])[0].metadata == {}
     vectors = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
     hybrid = BM25HybridRetriever.from_documents(texts, vectors, spans_key="spans")

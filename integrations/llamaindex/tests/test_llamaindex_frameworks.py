@@ -96,11 +96,7 @@ def test_fusion_of_generated_queries(retriever: BM25Retriever) -> None:
             return "grass"
 
     fusion = QueryFusionRetriever(
-        [retriever],
-        llm=Writer(max_tokens=1),
-        num_queries=2,
-        similarity_top_k=10,
-        use_async=False,
+        [retriever], llm=Writer(max_tokens=1), num_queries=2, similarity_top_k=10, use_async=False
     )
     assert {each.node_id for each in fusion.retrieve("cats")} == {"cat", "dog", "cow"}
     # In one search, whose scores are the sums.

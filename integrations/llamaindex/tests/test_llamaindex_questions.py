@@ -62,10 +62,7 @@ def by_store(given: list[TextNode], mode: str = "text_search") -> Ask:
 
     def ask(question: Any, k: int = 10, filters: Any = None, **options: Any) -> Found:
         query = VectorStoreQuery(
-            query_str=question,
-            similarity_top_k=k,
-            filters=filters,
-            mode=Mode(mode),
+            query_str=question, similarity_top_k=k, filters=filters, mode=Mode(mode)
         )
         result = store.query(query, **options)
         assert asyncio.run(store.aquery(query, **options)) == result
@@ -192,10 +189,7 @@ def test_pages_of_fused_and_dense_results(mode: str, many: list[TextNode]) -> No
 
     def ask(k: int, **options: Any) -> Found:
         query = VectorStoreQuery(
-            query_str="mouse word3",
-            query_embedding=[1.0, 0.3],
-            similarity_top_k=k,
-            mode=Mode(mode),
+            query_str="mouse word3", query_embedding=[1.0, 0.3], similarity_top_k=k, mode=Mode(mode)
         )
         result = store.query(query, **options)
         assert asyncio.run(store.aquery(query, **options)) == result

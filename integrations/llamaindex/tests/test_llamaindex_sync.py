@@ -9,18 +9,8 @@ from typing import Any
 
 import pytest
 from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
-from llama_index.core.node_parser import (
-    HierarchicalNodeParser,
-    SentenceSplitter,
-    get_leaf_nodes,
-)
-from llama_index.core.schema import (
-    BaseNode,
-    Document,
-    NodeRelationship,
-    RelatedNodeInfo,
-    TextNode,
-)
+from llama_index.core.node_parser import HierarchicalNodeParser, SentenceSplitter, get_leaf_nodes
+from llama_index.core.schema import BaseNode, Document, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.retrievers.bm25rag import BM25Retriever, SyncResult
 from llamaindex_nodes import NODES, Paragraph, node

@@ -25,13 +25,7 @@ from llama_index.retrievers.bm25rag.syncing import SyncResult, compare
 from llama_index.retrievers.bm25rag.twins import in_thread
 
 from bm25rag import BM25Index, Document, Hit
-from bm25rag.adapters import (
-    OnDuplicate,
-    check_sequence,
-    check_strings,
-    columns,
-    with_fields,
-)
+from bm25rag.adapters import OnDuplicate, check_sequence, check_strings, columns, with_fields
 from bm25rag.errors import MetadataError
 from bm25rag.filters import FilterSpec
 

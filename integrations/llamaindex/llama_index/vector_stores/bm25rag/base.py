@@ -29,12 +29,7 @@ from llama_index.retrievers.bm25rag.analysis import (
     choose_index,
     make_analyzer,
 )
-from llama_index.retrievers.bm25rag.changes import (
-    check_nodes,
-    ids_to_delete,
-    of_source,
-    pick_added,
-)
+from llama_index.retrievers.bm25rag.changes import check_nodes, ids_to_delete, of_source, pick_added
 from llama_index.retrievers.bm25rag.nodes import held_index_ids
 from llama_index.retrievers.bm25rag.twins import add_twins, in_thread
 from llama_index.vector_stores.bm25rag.dense import DenseStoreError, Vectors, check_options

@@ -30,14 +30,7 @@ from llama_index.vector_stores.bm25rag.encoding import Encoder, SparseEncoderCal
 from llama_index.vector_stores.bm25rag.folders import Folder
 
 from bm25rag import BM25Index, Document, Hit, Query
-from bm25rag.adapters import (
-    Asking,
-    Plan,
-    check_count,
-    check_real,
-    check_strings,
-    is_blank,
-)
+from bm25rag.adapters import Asking, Plan, check_count, check_real, check_strings, is_blank
 from bm25rag.filters import And, Filter, parse_filter
 from bm25rag.fusion import Ranking, fuse
 from bm25rag.hybrid import with_parts

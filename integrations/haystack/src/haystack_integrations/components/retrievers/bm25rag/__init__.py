@@ -1,8 +1,6 @@
 """The retrievers of ``BM25DocumentStore``: by keywords, by sparse embeddings, and hybrid."""
 
-from haystack_integrations.components.retrievers.bm25rag.hybrid_retriever import (
-    BM25HybridRetriever,
-)
+from haystack_integrations.components.retrievers.bm25rag.hybrid_retriever import BM25HybridRetriever
 from haystack_integrations.components.retrievers.bm25rag.retrievers import (
     BM25Retriever,
     BM25SparseEmbeddingRetriever,

@@ -14,23 +14,10 @@ from haystack.document_stores.types import FilterPolicy
 from haystack_integrations.components.retrievers.bm25rag.base import StoreRetriever
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from haystack_integrations.document_stores.bm25rag.awaited import reads
-from haystack_integrations.document_stores.bm25rag.searching import (
-    AnyQuestion,
-    Question,
-)
+from haystack_integrations.document_stores.bm25rag.searching import AnyQuestion, Question
 
 from bm25rag import Query
-from bm25rag.adapters import (
-    Both,
-    Call,
-    DecayLike,
-    Plan,
-    is_blank,
-    naming,
-    planned,
-    run,
-    work,
-)
+from bm25rag.adapters import Both, Call, DecayLike, Plan, is_blank, naming, planned, run, work
 from bm25rag.fusion import FusionMethod, Ranking
 from bm25rag.hybrid import HybridSearch, OnUnknown
 

@@ -6,9 +6,7 @@ from typing import Any, ClassVar, Self
 
 from haystack.core.serialization import generate_qualified_class_name
 from haystack.tools.tool import Tool
-from haystack_integrations.components.retrievers.bm25rag.hybrid_retriever import (
-    BM25HybridRetriever,
-)
+from haystack_integrations.components.retrievers.bm25rag.hybrid_retriever import BM25HybridRetriever
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from haystack_integrations.document_stores.bm25rag.searching import filter_of
 
@@ -64,10 +62,7 @@ class BM25SearchTool(Tool):
             **asked,
         )
         super().__init__(
-            name=name,
-            description=made.description,
-            parameters=made.parameters,
-            function=made.run,
+            name=name, description=made.description, parameters=made.parameters, function=made.run
         )
 
     def to_dict(self) -> dict[str, Any]:
