@@ -22,7 +22,6 @@ from bm25rag.search.ranking import score_all
 from bm25rag.search.results import BatchResult, batch_result, totals_of
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.storage.attachment import MEMORY, SNAPSHOT, TUNED
-from bm25rag.storage.state import check_extra
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
@@ -589,12 +588,7 @@ class BM25Index:
         ``impact_codes`` and ``shards`` are counts, ``commit_id`` as the attribute, and
         ``committed`` when the last commit was made, an ISO date in UTC; ``None`` in memory.
         """
-        live = self._live
-        snapshot, attachment, commit_id = live.snapshot, live.attachment, live.state.commit_id
-        if snapshot.is_restricted:
-            return snapshot.stats()
-        own = {"shards": attachment.shard_count, "commit_id": commit_id}
-        return snapshot.stats() | own | {"committed": attachment.committed}
+        return self._live.stats()
 
     # --- parameters --------------------------------------------------------------------
 
@@ -773,13 +767,7 @@ class BM25Index:
         TypeError, ValueError
             If nothing is given, or there are no ids and the filter, ``{}``, rejects nothing.
         """
-        parsed = parse_filter(filter, self._live.state.snapshot)
-        if ids is not None:
-            return self._live.delete(check_ids(ids), parsed)
-        from bm25rag.filters.parse import check_rejecting
-
-        needs = "delete needs ids (delete(index.ids()) deletes all documents), or a filter"
-        return self._live.delete(None, check_rejecting(needs, filter, parsed))
+        return self._live.delete(ids, filter)
 
     def update_metadata(
         self, ids: Iterable[str | int], metadata: Iterable[Mapping[str, Any] | None]
@@ -795,7 +783,7 @@ class BM25Index:
         metadata
             The whole new metadata of each, as many; otherwise this raises as ``add``.
         """
-        return self._live.update_metadata(check_ids(ids), metadata)
+        return self._live.update_metadata(ids, metadata)
 
     def maintain(self) -> None:
         """Merge what writes have left unmerged, so that searches look into few segments.
@@ -944,8 +932,7 @@ class BM25Index:
             As ``open``, or if the disk refuses; what the folder held is still there.
         """
         folder = None if is_url(path) else local_folder(path, storage_options=storage_options)
-        kept = None if extra is None else check_extra(extra)
-        self._live.save(path, folder, kept, overwrite, storage_options)
+        self._live.save(path, folder, extra, overwrite, storage_options)
 
     @classmethod
     def open(

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 from weakref import WeakSet
 
 from bm25rag.analysis import Analyzer
-from bm25rag.common.checks import check_choice, check_count, check_sequence
+from bm25rag.common.checks import check_choice, check_count, check_ids, check_sequence
 from bm25rag.common.gil import note_read, others_read, releasing_gil
 from bm25rag.common.logs import tell
 from bm25rag.errors import MetadataError, ReadOnlyError, StorageError, UncommittedWarning
 from bm25rag.kernels.backend import cores
 from bm25rag.live.write_lock import WriteLock
 from bm25rag.scoring.variants import UNCHANGED, Parameters
+from bm25rag.search.finding import parse_filter
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.attachment import CLOSED, MEMORY, Attachment
@@ -29,10 +30,11 @@ from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.manifest import digest
 from bm25rag.storage.saved_copy import SavedCopy
 from bm25rag.storage.state import State as StoredState
+from bm25rag.storage.state import check_extra
 
 if TYPE_CHECKING:
     from bm25rag.additions import Source
-    from bm25rag.filters import Filter
+    from bm25rag.filters import FilterSpec
 
 Mode: TypeAlias = Literal["r", "w", "a"]
 """How a folder is opened."""
@@ -145,6 +147,14 @@ class LiveIndex:
         snapshot = self.state.snapshot
         return snapshot if snapshot.matches_all else snapshot.matching
 
+    def stats(self) -> dict[str, Any]:
+        """Return counts and sizes; see ``BM25Index.stats``."""
+        snapshot, commit_id = self.snapshot, self.state.commit_id
+        if snapshot.is_restricted:
+            return snapshot.stats()
+        own = {"shards": self.attachment.shard_count, "commit_id": commit_id}
+        return snapshot.stats() | own | {"committed": self.attachment.committed}
+
     def copy(self) -> LiveIndex:
         """Return an index of its own, in memory, with the same state."""
         if self.state.snapshot.is_restricted:
@@ -189,31 +199,38 @@ class LiveIndex:
                 self._install(views, next_id=new.next_id, probe=probe)
         return new.ids
 
-    def delete(self, ids: Sequence[str] | None, filter: Filter | None) -> list[str]:
-        """Delete the documents of these ids that pass; ``None``: all that pass."""
+    def delete(self, ids: Iterable[str | int] | None, filter: FilterSpec | None) -> list[str]:
+        """Delete documents by their ids, by a filter or by both; see ``BM25Index.delete``."""
+        parsed = parse_filter(filter, self.state.snapshot)
+        wanted = None if ids is None else check_ids(ids)
+        if wanted is None:
+            from bm25rag.filters.parse import check_rejecting
+
+            needs = "delete needs ids (delete(index.ids()) deletes all documents), or a filter"
+            parsed = check_rejecting(needs, filter, parsed)
         with self._lock.taken():
             snapshot = self._changeable()
-            if ids is None:
+            if wanted is None:
                 deleted = {
                     snapshot.views[place].segment.id_of(number): (place, number)
-                    for place, number in releasing_gil(snapshot.passing(filter))
+                    for place, number in releasing_gil(snapshot.passing(parsed))
                 }
             else:
-                places = ((id, snapshot.find(id)) for id in releasing_gil(ids))
+                places = ((id, snapshot.find(id)) for id in releasing_gil(wanted))
                 deleted = {
                     id: place
                     for id, place in places
-                    if place is not None and snapshot.passes(*place, filter)
+                    if place is not None and snapshot.passes(*place, parsed)
                 }
             if deleted:
                 self._install(_without(snapshot, deleted.values()))
         return list(deleted)
 
     def update_metadata(
-        self, ids: Sequence[str], metadata: Iterable[Mapping[str, Any] | None]
+        self, ids: Iterable[str | int], metadata: Iterable[Mapping[str, Any] | None]
     ) -> list[str]:
         """Replace the metadata of documents; see ``BM25Index.update_metadata``."""
-        encoded = _encode_each(ids, metadata)
+        encoded = _encode_each(check_ids(ids), metadata)
         with self._lock.taken():
             snapshot = self._changeable()
             changed: list[str] = []
@@ -327,9 +344,9 @@ class LiveIndex:
             self.state = state._replace(commit_id=writer.last.commit_id)
 
     def _with_extra(self, extra: dict[str, Any] | None) -> State:
-        if extra is None or extra == self.state.extra:
+        if extra is None or (kept := check_extra(extra)) == self.state.extra:
             return self.state
-        return self.state._replace(extra=extra, commit_id=new_id())
+        return self.state._replace(extra=kept, commit_id=new_id())
 
     def rollback(self) -> None:
         """Go back to the last commit."""
