@@ -251,14 +251,8 @@ def follow(
     >>> [hit.id for hit in folder.current.search("cats")]
     ['a']
     """
-    settings: dict[str, Any] = {
-        "variant": variant,
-        "k1": k1,
-        "b": b,
-        "delta": delta,
-        "delta_on": delta_on,
-        "fields": fields,
-    }
+    settings: dict[str, Any] = {"variant": variant, "k1": k1, "b": b, "delta": delta}
+    settings |= {"delta_on": delta_on, "fields": fields}
     given = {name: value for name, value in settings.items() if value is not None}
     BM25Index(analyzer=analyzer, **given)  # checks them
     place = path if is_url(path) else local_path(path)

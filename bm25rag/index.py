@@ -304,7 +304,6 @@ class BM25Index:
             As in ``search``.
         """
         batch = list(check_sequence("queries", queries, "queries"))
-        workers = None if threads is None else check_count("threads", threads, least=1)
         snapshot = self._live.snapshot
         wanted = check_wanted(snapshot, k, filter, min_score, offset, group, per_group, decay)
         terms, corrections = terms_of_each(snapshot.analyzer, batch), None
@@ -312,7 +311,7 @@ class BM25Index:
             from bm25rag.search.correction import corrected_terms
 
             terms, corrections = corrected_terms(snapshot, terms, wanted.filter)
-        matches = find(snapshot, terms, wanted, workers)
+        matches = find(snapshot, terms, wanted, threads)
         if wanted.filter is None:  # as in ``search``
             warn_of_texts(snapshot, batch, matches.counts)
         return batch_result(snapshot, matches, terms, wanted, corrections)

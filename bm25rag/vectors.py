@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bm25rag.common.arrays import Float64, Int64
-from bm25rag.common.checks import check_count, check_ids
+from bm25rag.common.checks import check_ids
 from bm25rag.common.sparse import Vector, read_each, read_vector
 from bm25rag.documents import Hit
 from bm25rag.search.finding import check_wanted, find, find_one, parse_filter
@@ -109,11 +109,10 @@ class Vectors:
             As in ``BM25Index.search_batch``.
         """
         batch = vector_terms_each(vectors)
-        workers = None if threads is None else check_count("threads", threads, least=1)
         whole, shaping = self._whole(), (group, per_group, decay)
         wanted = check_wanted(whole, k, filter, min_score, offset, *shaping)
         snapshot = whole.by_vectors
-        matches = find(snapshot, batch, wanted, workers)
+        matches = find(snapshot, batch, wanted, threads)
         return batch_result(snapshot, matches, [()] * len(batch), wanted, asked=batch)
 
     def scores(self, vector: Vector) -> Float64:

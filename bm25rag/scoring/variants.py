@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -244,7 +245,7 @@ class Parameters(Record):
         return values if fields is None else values | {"fields": dict(fields)}
 
     def __reduce__(self) -> tuple[Callable[..., Parameters], tuple[Any, ...]]:
-        return _parameters, (self.to_dict(),)
+        return partial(Parameters, **self.to_dict()), ()
 
     def changed(self, given: dict[str, Any]) -> Parameters:
         """Return these parameters with some changed; a variant without a delta drops it.
@@ -313,10 +314,6 @@ class Parameters(Record):
         return VARIANTS[self.variant].tf(
             tf, norm, lengths, self.k1, 0.0 if delta is None else delta
         )
-
-
-def _parameters(values: dict[str, Any]) -> Parameters:
-    return Parameters(**values)
 
 
 def _check_mapping(fields: object) -> Mapping[Any, Any]:

@@ -114,11 +114,12 @@ def find_one(snapshot: Snapshot, terms: Terms, wanted: Wanted) -> tuple[list[int
 def find(
     snapshot: Snapshot, queries: Sequence[Terms], wanted: Wanted, threads: int | None
 ) -> Matches:
-    """Find the matches of each query, in at most so many threads; ``None``: one a core.
+    """Find the matches of each query, in at most so many threads, >= 1; ``None``: one a core.
 
     Callables are asked about the matches that pass the rest of the filter, best first, until
     enough have passed. They are asked once about each document, however many queries match it.
     """
+    allowed = backend.cores() if threads is None else check_count("threads", threads, least=1)
     # There are no matches behind the last document; NumPy takes no longer integers than int64.
     finder, first = Finder(snapshot, wanted), min(wanted.offset, snapshot.count)
     single, plain = finder.found_by(queries), queries
@@ -128,7 +129,7 @@ def find(
             plain[number] = ()
     if len(single) < len(queries):
         depth, floor = wanted.depth, wanted.min_score
-        rows, scores, counts = ranking.rank(snapshot, plain, depth, finder.masks, floor, threads)
+        rows, scores, counts = ranking.rank(snapshot, plain, depth, finder.masks, floor, allowed)
         if first:
             rows, scores = rows[:, first:].copy(), scores[:, first:].copy()
             counts = np.maximum(counts - first, 0)
@@ -143,9 +144,8 @@ def find(
         counts[number] = len(best)
 
     if single:
-        workers = min(backend.cores() if threads is None else threads, len(single))
         # Functions of users are called by the calling thread alone.
-        share(single, fill, 1 if finder.asks else workers)
+        share(single, fill, 1 if finder.asks else min(allowed, len(single)))
     warn_of_cut(queries)
     return Matches(rows, scores, counts)
 

@@ -66,11 +66,12 @@ def rank(
     k: int,
     masks: Masks,
     min_score: float | None,
-    threads: int | None,
+    threads: int,
 ) -> Matches:
     """Find the best k matches of each query, of its terms or their weights.
 
-    ``masks`` say which documents of each segment may be returned; threads are as for ``find``.
+    ``masks`` say which documents of each segment may be returned, ``threads`` how many there are
+    at most.
     """
     width = min(k, snapshot.count)
     shape = (len(queries), width)
@@ -91,8 +92,7 @@ def rank(
             if mask is None or mask.count:
                 _search_segment(batch, segment, mask, hot)
 
-    allowed = backend.cores() if threads is None else threads
-    workers = min(allowed, len(queries) // _QUERIES_PER_THREAD)
+    workers = min(threads, len(queries) // _QUERIES_PER_THREAD)
     if workers < 2:
         fill(0, len(queries))
         return result
