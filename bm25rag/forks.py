@@ -31,7 +31,6 @@ LAZY_MODULES = (
     "bm25rag.decay",
     "bm25rag.filters",
     "bm25rag.filters.parse",
-    "bm25rag.filters.values",
     "bm25rag.kernels.compiled",
     "bm25rag.kernels.compiled_writing",
     "bm25rag.kernels.numpy_twin",

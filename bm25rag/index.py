@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, overload
@@ -646,10 +647,7 @@ class BM25Index:
     @property
     def extra(self) -> dict[str, Any]:
         """What the caller last saved with the index for its own use; a fresh copy."""
-        from bm25rag.filters.values import fresh
-
-        extra: dict[str, Any] = fresh(self._live.state.extra)
-        return extra
+        return deepcopy(self._live.state.extra)
 
     # --- writing -----------------------------------------------------------------------
 

@@ -93,8 +93,8 @@ def commits_command(folder: Path | str, keep: str | None, as_json: bool) -> None
     if keep is not None:
         with usage_errors(), BM25Index.open(folder, mode="w", keep=keep):
             pass  # which commits
-    commits = [(one.id, one.time.isoformat(timespec="milliseconds")) for one in
-               BM25Index.commits(folder)]  # fmt: skip
+    held = BM25Index.commits(folder)
+    commits = [(one.id, one.time.isoformat(timespec="milliseconds")) for one in held]
     if as_json:
         write_result(to_json([{"id": id, "time": time} for id, time in commits], indent=2))
     else:
