@@ -107,7 +107,8 @@ def merge_hits(found: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
     ``found`` has the best k of each shard, the shards in order.
     """
     # Of equal scores, ``merge`` takes those of the earlier shard first, which is document order.
-    return Hits(islice(merge(*found, key=lambda hit: -hit.score), check_count("k", k)))
+    width = min(check_count("k", k), sum(map(len, found)))
+    return Hits(islice(merge(*found, key=lambda hit: -hit.score), width))
 
 
 def merge_rankings(found: Sequence[Ranking], first_rows: Sequence[int], k: int) -> Ranking:

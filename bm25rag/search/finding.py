@@ -206,7 +206,8 @@ class Finder:
             return [], []
         if shaping is not None:
             return shaping.results(matches.rank, k, offset, min_score)
-        rows, scores = matches.best(k + offset, min_score)
+        # ``islice`` takes no longer integers than NumPy.
+        rows, scores = matches.best(min(k + offset, self._snapshot.count), min_score)
         return rows[offset:], scores[offset:]
 
     def matches(

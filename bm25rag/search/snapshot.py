@@ -437,7 +437,8 @@ class Snapshot:
     def ids(self, filter: Filter | None, first: int, stop: int | None) -> list[str]:
         """Return the ids of the documents that pass, in order, from the first up to a last."""
         ids: list[str] = []
-        for view, numbers in zip(self.views, self._passing(filter, first, stop), strict=False):
+        last = self.count if stop is None else min(stop, self.count)  # as ``islice`` takes it
+        for view, numbers in zip(self.views, self._passing(filter, first, last), strict=False):
             for block in in_blocks(numbers):
                 ids += cast("list[str]", view.segment.ids.column.texts(block))  # none is missing
         return ids

@@ -144,3 +144,19 @@ def test_any_offset_may_be_large_and_of_numpy() -> None:
     assert index.search("red", 10**20, offset=10**20) == []
     assert index.ids(k=10**20, offset=np.int64(1)) == ["1"]
     assert [hit.id for hit in index.search("red", offset=np.int8(1))] == ["1"]
+
+
+@pytest.mark.parametrize("huge", [2**63, 10**30])
+def test_all_that_a_callable_passes_are_asked_for_with_any_integer(huge: int) -> None:
+    texts, metadata = ["red", "blue", "red boat"], [{"n": n} for n in range(3)]
+    index = BM25Index.from_texts(texts, metadata=metadata, vectors=[{"a": 1.0}] * 3)
+
+    def late(metadata: dict[str, Any]) -> bool:
+        return bool(metadata["n"])
+
+    assert index.ids(late, k=huge, offset=1) == ["2"]
+    assert [hit.id for hit in index.search("red", huge, late)] == ["2"]
+    assert index.search("red", 1, late, offset=huge) == []
+    assert index.search_batch(["red"], huge, late).ids() == [["2"]]
+    hits = index.search_hybrid("red", {"a": 1.0}, 2, late, fetch_k=huge)
+    assert [hit.id for hit in hits] == ["2", "1"]

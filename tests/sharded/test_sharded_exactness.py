@@ -242,7 +242,7 @@ def check_updates(
         assert bits(merge_hits(found, 40)) == bits(reference.search(query, 40))
 
 
-@pytest.mark.parametrize("k", [1, 8, 23, 99])
+@pytest.mark.parametrize("k", [1, 8, 23, 99, 10**30])
 def test_ties_at_the_cut_go_to_the_first_documents(k: int) -> None:
     """Forty equal documents in shards of 0, 5, 0, 18 and 17."""
     corpus: Corpus = ([["a", "b"]] * 40, [number % 3 for number in range(40)])
