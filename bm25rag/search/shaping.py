@@ -95,9 +95,21 @@ class Shaping:
     def of_all(
         self, rows: Sequence[int], scores: Sequence[float], k: int, offset: int
     ) -> tuple[list[int], list[float]]:
-        """Return the results if these are all matches, best first."""
-        ranked = Ranked(np.array(rows, np.int64), np.array(scores, np.float64), True)
-        return self.results(lambda *_: ranked, k, offset, None)
+        """Return the results if these are all matches, best first; equal ones keep their order."""
+        every, lowered = np.array(rows, np.int64), np.array(scores, np.float64)
+        if self.decay is not None:
+            lowered = multiplied_each(lowered, self._multipliers(every))
+            order = np.argsort(-lowered, kind="stable")
+            every, lowered = every[order], lowered[order]
+        groups = self.groups()
+        own = np.arange(len(every)) if groups is None else groups.of(every)
+        wanted = dict.fromkeys(own[_firsts(own)[offset : offset + k]].tolist(), self.per_group)
+        places = []
+        for place, group in enumerate(own.tolist()):
+            if wanted.get(group, 0):
+                wanted[group] -= 1
+                places.append(place)
+        return every[places].tolist(), lowered[places].tolist()
 
     def matching(self, ranked: Ranked, min_score: float | None) -> Int64:
         """Return which of all matches have at least some score, after what lowers it."""

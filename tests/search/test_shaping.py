@@ -246,6 +246,26 @@ def test_fused_scores_are_lowered_and_grouped_after_fusion() -> None:
     assert [hit.id for hit in by_vectors] == ["5", "3", "1"]
 
 
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"group": "n"},
+        {"group": "n", "per_group": 2},
+        {"decay": {"path": "n", "full": 1, "floor": 1}},
+    ],
+)
+def test_equal_fused_scores_stay_in_the_order_of_their_ranks(shape: dict[str, Any]) -> None:
+    texts, metadata = ["sea sea", "red red", "red"], [{"n": n} for n in range(3)]
+    index = BM25Index.from_texts(texts, metadata=metadata, vectors=[{"a": 1.0}, {}, {}])
+    fused = index.search_hybrid("red", {"a": 1.0}, method="rrf")
+    assert [hit.id for hit in fused] == ["1", "0", "2"]
+    assert fused[0].score == fused[1].score
+    assert index.search_hybrid("red", {"a": 1.0}, method="rrf", **shape) == fused
+    search = HybridSearch(index, "red", method="rrf", **shape)
+    search.take([("0", 1.0)])
+    assert search.hits() == fused
+
+
 MOMENTS = [
     "2024-02-20", "2024-02-20T11:00:00+02:00", "1024-02-20", "0001-01-01", "2031-01-01", "soon", "",
     date(2024, 2, 29), datetime(2024, 2, 29, 1), datetime(1700, 2, 3, tzinfo=UTC), datetime.max,
