@@ -245,7 +245,11 @@ def _clauses(analyzer: Analyzer, as_written: Written, in_a_row: bool) -> list[Cl
 def _scoring(analyzer: Analyzer, one: Requirement) -> Sequence[str]:
     """Return the terms of a part that score: those that it would have as a text."""
     part = one.given.part if isinstance(one.given, InField) else one.given
-    return _in_index(analyzer, analyzer.query_terms(part)) if isinstance(part, str) else one.terms
+    if isinstance(part, str):
+        return _in_index(analyzer, analyzer.query_terms(part))
+    in_a_row = one.kind.endswith("phrases")
+    given = chain.from_iterable(_given_word(word, in_a_row) for word in part)
+    return [term for term, _ in given if term in one.terms]  # as often as it occurs
 
 
 def _in_index(analyzer: Analyzer, terms: list[str]) -> list[str]:

@@ -411,6 +411,10 @@ def test_parts_score_as_text_and_a_mapping_scores_alone() -> None:
     parts_score = score(Query("city", must=["york"], phrases=["new york"]))
     assert parts_score == score("city york new york")
     assert score(Query({"citi": 2.0}, must=["york"])) == score({"citi": 2.0})
+    assert score(Query(must=[["york", "york"]])) == score(["york", "york"])
+    assert ENGLISH.scores(Query(phrases=[["york"] * 2])).tolist() == [
+        *ENGLISH.scores(["york", "york"])
+    ]
 
 
 @pytest.mark.parametrize(
