@@ -232,8 +232,8 @@ class HybridSearch:
         fused = [(id, score) for id, score in fused if score >= self._floor]
         documents = self._snapshot.get([id for id, _ in fused])
         hits = Hits(
-            matched(self._matcher, id, score, document.text, document.metadata, document.payload)
-            for (id, score), document in zip(fused, documents, strict=True)
+            matched(self._matcher, id, score, one.text, one.metadata, one.payload, None, one.fields)
+            for (id, score), one in zip(fused, documents, strict=True)
         )
         for hit in hits:
             if sizes:

@@ -154,3 +154,13 @@ def test_scores_that_cannot_be_fused_are_named(score: Any, error: type[Exception
 def test_what_is_no_ranking_is_named(wrong: Any) -> None:
     with pytest.raises(TypeError, match=r"^ranking(\[0\] must be a pair| must be an iterable of)"):
         HybridSearch(make([(["red"], 0)]), "red").take(wrong)
+
+
+def test_hits_have_the_texts_of_all_fields() -> None:
+    index = BM25Index(fields={"title": 1.0})
+    index.add([{"title": "Cats", "text": "They purr."}])
+    search = HybridSearch(index, "cats")
+    search.take([("0", 1.0)])
+    (hit,) = search.hits()
+    assert hit.fields == {"title": "Cats", "text": "They purr."}
+    assert [span.term for span in hit.of_field("title").spans] == ["cat"]
