@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from bm25rag.common.arrays import Bool, Int64
+from bm25rag.common.arrays import Bool, Int64, as_index
 from bm25rag.common.codec import decode_each
 from bm25rag.filters import FilterSpec
 from bm25rag.index import BM25Index
@@ -73,7 +73,8 @@ def _choose(fields: Fields, counts: Bool, showing: Showing, key: str | None) -> 
         if field is not None:
             documents = np.arange(fields.count) if field.documents is None else field.documents
             of_null = field.codes_of(NULL)
-            entries = np.flatnonzero(counts[documents] & (field.codes >= of_null.stop))
+            counted = counts.take(as_index(documents))
+            entries = np.flatnonzero(counted & (field.codes >= of_null.stop))
             if len(entries):
                 chosen = _CHOICES[showing](field, field.codes[entries].astype(np.int64))
                 yield documents[entries[chosen]].astype(np.int64)

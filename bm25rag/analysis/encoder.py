@@ -273,7 +273,7 @@ class _Scanner:
             return self._scanner.expand(scanned.tokens, scanned.counts, plain, starts, terms)
         self._words, words = self._scanner.add_words(scanned, self._words)
         self._analyze_new()
-        plain = self._plain.chunks()[words]
+        plain = self._plain.chunks().take(as_index(words))
         several = np.flatnonzero((plain >= SEVERAL) & (plain != STOPPED))
         # Only the terms of these words, one after another.
         numbers = plain[several].astype(np.int64) - SEVERAL
@@ -290,7 +290,9 @@ class _Scanner:
         self._analyzed = end
         new = pool.tobytes().decode("utf-8", "surrogatepass").split("\n")[:-1]
         is_odd = np.zeros(len(new), np.bool_)
-        is_odd[np.searchsorted(np.flatnonzero(pool == _END), np.flatnonzero(_ODD[pool]))] = True
+        is_odd[
+            np.searchsorted(np.flatnonzero(pool == _END), np.flatnonzero(_ODD.take(as_index(pool))))
+        ] = True
         odd = np.flatnonzero(is_odd) if self._knows_stopwords else None
         numbers, sizes = _analyze(self._analyzer, self._terms, new, odd)
         is_plain = sizes == 1

@@ -30,6 +30,7 @@ from bm25rag.building.plan import check_plan
 from bm25rag.columns.column import select_strings
 from bm25rag.columns.merge import JoinedTerms
 from bm25rag.columns.string_table import StringTable
+from bm25rag.common.arrays import as_index
 from bm25rag.distributed.sources import Fingerprint, Reading, SourceFile, fingerprint, read_source
 from bm25rag.documents import Document
 from bm25rag.errors import CorruptIndexError, DuplicateIdError, NotAnIndexError
@@ -290,7 +291,7 @@ def merge_partition(*shards: Counts) -> Merged:
     joined = JoinedTerms(tables)
     occurrences = np.zeros(len(joined), np.int64)
     for numbers in joined.numbers:
-        occurrences[numbers] += 1
+        occurrences[as_index(numbers)] += 1
     twice, _ = joined.table(np.flatnonzero(occurrences > 1))
     names = [id or "" for id in twice.column.texts(range(len(twice)))]
     return Merged(merge_counts([part for counts in shards for part in counts.terms]), names)

@@ -162,7 +162,7 @@ class NumpyBackend(Backend):
         return Run(run_terms, sizes.astype(np.uint32), narrow, tf, first), lengths
 
     def _divide(self, run: Run, groups: UInt8, count: int) -> tuple[Run, Int64]:
-        own = groups[run.terms]
+        own = groups.take(as_index(run.terms))
         order = np.argsort(own, kind="stable")
         postings = np.argsort(np.repeat(own, as_index(run.sizes)), kind="stable")
         divided = run.terms[order], run.sizes[order], run.documents[postings], run.tf[postings]
@@ -174,15 +174,15 @@ class NumpyBackend(Backend):
 
     def _fill(self, run: Run, codes: Unsigned, target: PostingsTarget) -> None:
         starts = np.cumsum(run.sizes, dtype=np.int64) - run.sizes
-        cursors = target.cursors[run.terms]
+        cursors = target.cursors.take(as_index(run.terms))
         targets = np.arange(len(codes)) + np.repeat(cursors - starts, as_index(run.sizes))
-        target.cursors[run.terms] += run.sizes
+        target.cursors[as_index(run.terms)] += run.sizes
         documents = run.documents + np.int64(run.first)
         blocks = documents // target.block_size
         target.documents[targets] = documents - blocks * target.block_size
         target.codes[targets] = codes
         if len(target.targets):
-            shifts = np.repeat(target.targets[run.terms], as_index(run.sizes))
+            shifts = np.repeat(target.targets.take(as_index(run.terms)), as_index(run.sizes))
             counted = shifts < 0
             np.add.at(target.cells, (-1 - shifts[counted], blocks[counted]), 1)
             target.high[(targets - shifts)[~counted]] = blocks[~counted]
@@ -201,7 +201,10 @@ class NumpyBackend(Backend):
         origins = np.repeat(np.arange(0, cells, in_block), as_index(np.diff(starts)))
         all_strips = origins + documents[some] // STRIP
         begins = np.flatnonzero(np.diff(all_strips, prepend=-1))
-        strips, largest = all_strips[begins], np.maximum.reduceat(levels[codes[some]], begins)
+        strips, largest = (
+            all_strips[begins],
+            np.maximum.reduceat(levels.take(as_index(codes[some])), begins),
+        )
         if len(strips) > limit:
             row = np.zeros(cells, np.uint8)
             row[strips] = largest
@@ -243,7 +246,8 @@ def sum_parts(
         spans = [slice(*bounds) for bounds in ends]
         matched = np.concatenate([segment.documents[span] for span in spans])
         parts = [
-            (segment.weights[segment.codes[span]] * weight).astype(np.float64) * count
+            (segment.weights.take(as_index(segment.codes[span])) * weight).astype(np.float64)
+            * count
             for span, weight, count in zip(spans, idf, counts, strict=True)
         ]
         # bincount adds in the order of its input: term by term, as the score is defined.

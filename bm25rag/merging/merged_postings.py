@@ -84,7 +84,10 @@ class MergedPostings:
         self._text_fields = TextFields(fields[0].names, counts, lengths)
         self._new_lengths = new_lengths
         renumbered = zip(pairs, new_counts, new_lengths, strict=True)
-        return [(rows[tf], of[lengths]) for (tf, lengths), rows, of in renumbered]
+        return [
+            (rows.take(as_index(tf)), of.take(as_index(lengths)))
+            for (tf, lengths), rows, of in renumbered
+        ]
 
     def lengths(self) -> Chunks:
         """Return the lengths of the living documents, as a file has them, after ``arrays``."""
@@ -260,7 +263,7 @@ def _living_codes(view: SegmentView) -> Iterator[Unsigned]:
     living, postings = view.living, view.segment.postings
     for first, last in spans(postings.indptr):
         _, documents, codes = postings.between(first, last)
-        yield codes if living is None else codes[living[documents]]
+        yield codes if living is None else codes[living.take(as_index(documents))]
 
 
 def _living_lengths(view: SegmentView) -> Iterator[UInt32]:

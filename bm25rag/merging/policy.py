@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bm25rag.common.arrays import as_index
 from bm25rag.merging.merge import merge_segments
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
@@ -88,7 +89,11 @@ def carry(
     deleted, offset = [np.empty(0, np.int64)], 0
     changed: dict[int, bytes] = {}
     for old, new in zip(before, now[first:last], strict=True):
-        since = new.deleted if old.living is None else new.deleted[old.living[new.deleted]]
+        since = (
+            new.deleted
+            if old.living is None
+            else new.deleted[old.living.take(as_index(new.deleted))]
+        )
         if len(since) != len(new.deleted) - len(old.deleted) or not all(
             number in new.changed or not new.lives(number) for number in old.changed
         ):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from bm25rag.common.arrays import Bool, Int64, UInt32, Unsigned
+from bm25rag.common.arrays import Bool, Int64, UInt32, Unsigned, as_index
 from bm25rag.common.gil import BLOCK, releasing_gil
 from bm25rag.metadata.field import FLAGS, KINDS, NUMBERS, STRING, Field, Path, StringRange
 from bm25rag.metadata.fields import MAX_FIELDS, Assembler, Fields
@@ -107,7 +107,7 @@ class _Piece:
     def new_entries(self) -> Iterator[tuple[Int64, UInt32]]:
         """Yield the new numbers of living documents, and the new codes of their values."""
         for numbers, codes in self._entries():
-            yield numbers, self.codes[codes]
+            yield numbers, self.codes.take(as_index(codes))
 
     def _entries(self) -> Iterator[tuple[Int64, Unsigned]]:
         field = self.field

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bm25rag.common.arrays import Bool, Int32, Int64, UInt8
+from bm25rag.common.arrays import Bool, Int32, Int64, UInt8, as_index
 from bm25rag.common.gil import releasing_gil
 from bm25rag.common.strings import text_of
 from bm25rag.filters.values import moment_of
@@ -178,10 +178,12 @@ def _days(text: UInt8, valid: Bool) -> Int32:
     valid &= (year >= 1) & (month >= 1) & (month <= 12)
     month[~valid] = 1
     leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
-    valid &= (day >= 1) & (day <= _DAYS[month] + (leap & (month == 2)))
+    valid &= (day >= 1) & (day <= _DAYS.take(as_index(month)) + (leap & (month == 2)))
     before = year - 1
     leaps = before // 4 - before // 100 + before // 400
-    result: Int32 = before * 365 + leaps + _DAYS_BEFORE[month] + (leap & (month > 2)) + day - 1
+    result: Int32 = (
+        before * 365 + leaps + _DAYS_BEFORE.take(as_index(month)) + (leap & (month > 2)) + day - 1
+    )
     return result
 
 

@@ -110,7 +110,7 @@ def _fill(postings: Postings, tf: UInt32 | Float64, vectors: dict[int, dict[str,
     is_wanted[ascending] = True
     numbers = np.arange(len(postings.terms), dtype=np.uint32)
     for run in postings.runs(numbers, LivingPostings(is_wanted)):
-        terms, tfs = np.repeat(run.terms, as_index(run.sizes)), tf[run.tf]
+        terms, tfs = np.repeat(run.terms, as_index(run.sizes)), tf.take(as_index(run.tf))
         counted = zip(terms.tolist(), run.documents.tolist(), tfs.tolist(), strict=True)
         for term, document, count in counted:
             vectors[ascending[document]][text_of(postings.terms.column[term])] = count

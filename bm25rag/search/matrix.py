@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bm25rag.common.arrays import as_index
 from bm25rag.common.strings import text_of
 from bm25rag.errors import MissingDependencyError
 from bm25rag.search.snapshot import Snapshot
@@ -30,14 +31,14 @@ def score_matrix(snapshot: Snapshot) -> csc_array:
     for view, base, table in zip(snapshot.views, bases, snapshot.tables, strict=True):
         postings = view.segment.postings
         term_columns = [column_of.get(text_of(term or b""), -1) for term in postings.terms.column]
-        column = np.array(term_columns, np.int64)[postings.term_numbers()]
+        column = np.array(term_columns, np.int64).take(as_index(postings.term_numbers()))
         documents, codes = postings.all_documents().astype(np.int64), postings.codes
         if view.living is not None:
             kept = view.living[documents]
             column, documents, codes = column[kept], documents[kept], codes[kept]
         rows.append(view.ranks(documents) + base)
         columns.append(column)
-        scores.append(table[codes] * idf[column])
+        scores.append(table.take(as_index(codes)) * idf[column])
     shape = (snapshot.count, len(terms))
     if not rows:
         return sparse.csc_array(shape, dtype=np.float32)

@@ -17,7 +17,7 @@ import numpy as np
 
 from bm25rag.analysis.word_scanner import borrow, give_back
 from bm25rag.analysis.written import WholeWords, whole_words
-from bm25rag.common.arrays import Bool, Int64, UInt16
+from bm25rag.common.arrays import Bool, Int64, UInt16, as_index
 from bm25rag.common.strings import CONTEXT
 from bm25rag.filters import CallableFilter, Filter
 from bm25rag.kernels.records import Allowed
@@ -428,7 +428,11 @@ class _Lists:
         if field not in self._in:
             self._in[field] = _codes_in(self._postings, field, self._parameters)
         has = self._in[field]
-        return documents if has is None else documents[has[self._postings.codes[first:last]]]
+        return (
+            documents
+            if has is None
+            else documents[has.take(as_index(self._postings.codes[first:last]))]
+        )
 
 
 def _codes_in(postings: Postings, field: str | None, parameters: Parameters) -> Bool | None:
@@ -444,7 +448,7 @@ def _codes_in(postings: Postings, field: str | None, parameters: Parameters) -> 
     ]
     columns = [fields.names.index(name) for name in named if weights[name]]
     present: Bool = np.asarray(fields.counts[:, columns].any(axis=1))
-    return present[postings.code_tf]
+    return present.take(as_index(postings.code_tf))
 
 
 def _are_in(numbers: UInt16, others: UInt16, size: int) -> Bool:
@@ -455,4 +459,4 @@ def _are_in(numbers: UInt16, others: UInt16, size: int) -> Bool:
         return np.equal(others[places], numbers)
     present = np.zeros(size, np.bool_)
     present[others] = True
-    return present[numbers]
+    return present.take(as_index(numbers))

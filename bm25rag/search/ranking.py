@@ -133,8 +133,8 @@ class QueryBatch:
         rows = np.concatenate((self.rows, rows), axis=1)
         scores = np.concatenate((self.scores, scores), axis=1)
         order = np.argsort(-scores, axis=1, kind="stable")[:, :width]
-        each = np.arange(len(rows))[:, None]
-        self.rows[:], self.scores[:] = rows[each, order], scores[each, order]
+        order += rows.shape[1] * np.arange(len(rows))[:, None]
+        self.rows[:], self.scores[:] = rows.take(order), scores.take(order)
         self.counts[:] = np.minimum(self.counts + counts, width)
 
 

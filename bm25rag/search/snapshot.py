@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from bm25rag.analysis import Analyzer
-from bm25rag.common.arrays import Bool, Float32, Float64, Int64
+from bm25rag.common.arrays import Bool, Float32, Float64, Int64, as_index
 from bm25rag.common.codec import decode_each
 from bm25rag.common.gil import in_blocks
 from bm25rag.common.lazy import lazy_property
@@ -420,7 +420,7 @@ class Snapshot:
         narrowed = []
         for view, mask in zip(self.views, masks, strict=True):
             numbers = numbers_anew(view, filter)
-            kept = numbers if mask is None else numbers[mask.mask[numbers]]
+            kept = numbers if mask is None else numbers[mask.mask.take(as_index(numbers))]
             narrowed.append(Allowed.of_numbers(kept, len(view.segment)))
         return narrowed
 

@@ -34,12 +34,12 @@ def _read(view: SegmentView, numbers: Int64) -> dict[int, dict[str, float]]:
     chosen = np.zeros(len(view.segment), np.bool_)
     chosen[numbers] = True
     documents = postings.all_documents()
-    places = np.flatnonzero(chosen[documents])
+    places = np.flatnonzero(chosen.take(as_index(documents)))
     places = places[np.argsort(documents[places], kind="stable")]
     used, terms = np.unique(postings.term_numbers()[places], return_inverse=True)
     column = postings.terms.column
     spelled = [text_of(column[number]) for number in used.tolist()]
-    bits = postings.code_tf[postings.codes[places]]
+    bits = postings.code_tf.take(as_index(postings.codes[places]))
     weights = bits.view(np.float32).astype(np.float64).tolist()
     entries = zip(map(spelled.__getitem__, terms.tolist()), weights, strict=True)
     sizes = np.bincount(as_index(documents[places]), minlength=len(chosen))[numbers]

@@ -44,9 +44,9 @@ class _Codes:
         self, sizes: Int64, documents: UInt32, codes: Unsigned
     ) -> tuple[Int64, UInt32, Unsigned]:
         """Keep some postings, as ``LivingPostings`` does."""
-        kept = self.kept[codes]
+        kept = self.kept.take(as_index(codes))
         ends = np.cumsum(np.concatenate(([False], kept)))[np.cumsum(sizes)]
-        return np.diff(ends, prepend=0), documents[kept], self._new[codes[kept]]
+        return np.diff(ends, prepend=0), documents[kept], self._new.take(as_index(codes[kept]))
 
     def codes(self, run: Run) -> Unsigned:
         """Return the code of every posting of a run that has codes in place of tf."""

@@ -150,7 +150,7 @@ class Postings:
         if self.rows is None:
             return None
         terms, levels, offsets = self.rows
-        starts = self.indptr[terms].astype(np.int64)
+        starts = self.indptr.take(as_index(terms)).astype(np.int64)
         rows = starts, levels, offsets.astype(np.int64)
         sizes = len(self.lengths), self.doc_blocks.size, len(self.documents)
         return StripBounds(*sizes, *rows, STRIP_COST, STRIPS_WORTH, check)
@@ -252,7 +252,7 @@ class Postings:
 
     def length_of(self, documents: Unsigned) -> Int64:
         """Return |d| of some documents, int64; raise as ``find``."""
-        return self.lengths[documents].astype(np.int64)
+        return self.lengths.take(as_index(documents)).astype(np.int64)
 
     @lazy_property
     def spelling(self) -> Spelling:
@@ -292,6 +292,6 @@ class LivingPostings:
         self, sizes: Int64, documents: UInt32, codes: Unsigned
     ) -> tuple[Int64, UInt32, Unsigned]:
         """Return the same of some terms, as from ``Postings.between``."""
-        lives = self._living[documents]
+        lives = self._living.take(as_index(documents))
         ends = np.cumsum(np.concatenate(([False], lives)))[np.cumsum(sizes)]
-        return np.diff(ends, prepend=0), self._ranks[documents[lives]], codes[lives]
+        return np.diff(ends, prepend=0), self._ranks.take(as_index(documents[lives])), codes[lives]

@@ -134,9 +134,10 @@ def place_postings(
     hot = backend.current()
     frequencies = np.zeros(len(terms), np.int64)
     for run in runs:
-        frequencies[run.terms] += run.sizes
+        frequencies[as_index(run.terms)] += run.sizes
     used = np.flatnonzero(frequencies)
-    table, ranks = terms.table(used)
+    table, places = terms.table(used)
+    ranks = as_index(places)
     ordered = np.zeros(len(table), np.int64)
     ordered[ranks] = frequencies[used]
     indptr = np.concatenate(([0], np.cumsum(ordered)))

@@ -43,8 +43,8 @@ class Spelling:
             as_index(lengths[lengths <= LONGEST + FURTHEST]), minlength=LONGEST + 2 * FURTHEST
         )
         self._edges = np.concatenate(([0], np.cumsum(counts))).tolist()
-        self._signatures = signatures[self._order]
-        self._heads, self._tails = ends[:, self._order]
+        self._signatures = signatures[as_index(self._order)]
+        self._heads, self._tails = ends[:, as_index(self._order)]
 
     def near(self, word: str, distance: int) -> list[str]:
         """Return the strings at most ``distance`` edits away, which is 1 or 2.

@@ -55,7 +55,7 @@ class TextFields:
     def analyses_of(self, tf: UInt32) -> Int64:
         """Return of which analysis postings are, given the numbers they have in place of tf."""
         analyses: Int64 = self.counts.argmax(axis=1)
-        return analyses[tf]
+        return analyses.take(as_index(tf))
 
     def weigh(
         self, tf: UInt32, lengths: UInt32, weights: Sequence[float]
@@ -69,7 +69,7 @@ class TextFields:
 
     def tokens(self, lengths: Unsigned | Int64) -> tuple[int, ...]:
         """Return the sum of the lengths that numbers stand for, by field."""
-        return tuple(self.lengths[lengths].sum(axis=0, dtype=np.int64).tolist())
+        return tuple(self.lengths[as_index(lengths)].sum(axis=0, dtype=np.int64).tolist())
 
     @property
     def arrays(self) -> dict[str, Array]:
@@ -108,7 +108,7 @@ def number_rows(rows: UInt32, largest_grid: int = _LARGEST_GRID) -> tuple[UInt32
             present = np.flatnonzero(first_at >= 0)
             firsts = first_at[present]
             first_at[present] = np.arange(len(present))
-            numbers = first_at[keys]
+            numbers = first_at.take(as_index(keys))
         else:
             _, firsts, numbers = np.unique(keys, return_index=True, return_inverse=True)
     return rows[firsts], numbers.astype(np.uint32)

@@ -138,7 +138,9 @@ class SegmentView:
         if living is None:
             return postings.frequencies()
         starts = postings.indptr[:-1].astype(np.int64)
-        return np.add.reduceat(living[postings.all_documents()], as_index(starts), dtype=np.int64)
+        return np.add.reduceat(
+            living.take(as_index(postings.all_documents())), as_index(starts), dtype=np.int64
+        )
 
     def ranks(self, numbers: Int64) -> Int64:
         """Return the ranks of living documents among the living ones, by document number."""

@@ -18,7 +18,7 @@ import numpy as np
 from bm25rag.columns.column import Column
 from bm25rag.columns.merge import JoinedTerms, LivingStrings, join_columns
 from bm25rag.columns.string_table import StringTable
-from bm25rag.common.arrays import Int64, UInt32, narrowed
+from bm25rag.common.arrays import Int64, UInt32, as_index, narrowed
 from bm25rag.scoring.variants import Parameters
 from bm25rag.segments.statistics import Statistics
 from bm25rag.segments.view import SegmentView, add_tokens
@@ -87,7 +87,7 @@ def merge_counts(parts: Sequence[TermCounts]) -> TermCounts:
     joined = JoinedTerms([part.terms for part in parts])
     totals = np.zeros(len(joined), np.int64)
     for numbers, part in zip(joined.numbers, parts, strict=True):
-        totals[numbers] += part.counts
+        totals[as_index(numbers)] += part.counts
     used = np.flatnonzero(totals)
     return TermCounts(joined.table(used)[0], totals[used])
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from bm25rag.columns.column import Column
 from bm25rag.columns.string_table import StringTable, keys_of, ties
-from bm25rag.common.arrays import Int64, UInt32
+from bm25rag.common.arrays import Int64, UInt32, as_index
 from bm25rag.common.gil import release_gil
 from bm25rag.kernels.records import StringArrays
 from bm25rag.storage.checksummed_file import CheckedArray, file_blocks
@@ -161,7 +161,9 @@ class CheckedStringTable(StringTable):
         self.check_keys()
         self.column.check_all()
         keys = keys_of(self.column)
-        if not np.array_equal(keys[self.order] if len(self.order) else keys, self.keys):
+        if not np.array_equal(
+            keys.take(as_index(self.order)) if len(self.order) else keys, self.keys
+        ):
             raise self._file_keys.reject("is not the CRC-32 of the strings")
         for rank in ties(self.keys):
             if self.string_at(rank - 1) >= self.string_at(rank):

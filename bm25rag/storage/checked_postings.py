@@ -99,11 +99,13 @@ class CheckedDocBlocks(DocBlocks):
         """Check every array against the postings' bounds."""
         self._file_edges.check(0, self.edges.size)
         high = self._file_high[:]
-        counts = np.diff(indptr)[self.terms]
+        counts = np.diff(indptr).take(as_index(self.terms))
         total = int(indptr[-1]) if self.count > 1 else 0
         if len(high) + int(counts.sum()) != total:
             raise self._file_high.reject("does not agree with the postings")
-        if not np.array_equal(indptr[self.terms] - (np.cumsum(counts) - counts), self.before):
+        if not np.array_equal(
+            indptr.take(as_index(self.terms)) - (np.cumsum(counts) - counts), self.before
+        ):
             raise self._file_before.reject("does not agree with the postings")
         ends = np.column_stack((self.edges, counts)).astype(np.int64)
         if np.any(ends[:, 1:] < ends[:, :-1]):
@@ -293,7 +295,9 @@ class CheckedPostings(Postings):
         """Check that codes and lengths say the same of every document."""
         self._check_lengths(documents)
         tokens = np.bincount(
-            as_index(documents), weights=self.code_tf[self.codes], minlength=len(self.lengths)
+            as_index(documents),
+            weights=self.code_tf.take(as_index(self.codes)),
+            minlength=len(self.lengths),
         )
         if not np.array_equal(tokens, self.lengths):
             raise self._lengths.reject("does not agree with the postings")
@@ -339,7 +343,7 @@ class CheckedVectors(CheckedPostings):
         """As in ``Postings``; a row is checked when a search asks for it."""
         if self.rows is None:
             return None
-        starts = self._indptr[:][self._checked_rows().terms]
+        starts = self._indptr[:].take(as_index(self._checked_rows().terms))
         if np.any(starts[1:] <= starts[:-1]):
             raise self._indptr.reject("does not ascend within the postings")
         return self._strips(partial(_check_row, self._levels))

@@ -58,7 +58,7 @@ class CheckedFieldPostings(CheckedPostings):
         if int(code_tf.max(initial=0)) >= max(len(fields.counts), 1):
             raise self._code_tf.reject("points beyond the rows of counts")
         self._check_numbers(code_length)
-        counts, lengths = fields.counts[code_tf], fields.lengths[code_length]
+        counts, lengths = fields.counts[as_index(code_tf)], fields.lengths[as_index(code_length)]
         wrong = bool(np.any(counts > lengths))
         if fields.are_analyses:  # a code is of one alone
             wrong = wrong or not np.array_equal(counts > 0, lengths > 0)
@@ -74,13 +74,12 @@ class CheckedFieldPostings(CheckedPostings):
             return
         self._lengths.check(0, len(self._lengths))
         analyses = fields.analyses_of(self.code_tf)
-        own = fields.lengths[self.code_length, analyses]
+        own = fields.lengths[as_index(self.code_length), analyses]
         for first in range(0, len(documents), AT_ONCE):
             some = slice(first, first + AT_ONCE)
-            codes, rows = self.codes[some], self.lengths.take(as_index(documents[some]))
-            if np.any(
-                own.take(as_index(codes)) != fields.lengths[rows, analyses.take(as_index(codes))]
-            ):
+            codes = as_index(self.codes[some])
+            rows = as_index(self.lengths.take(as_index(documents[some])))
+            if np.any(own.take(codes) != fields.lengths[rows, analyses.take(codes)]):
                 raise self._codes.reject("does not agree with the lengths")
 
     def _check_sums(self, documents: UInt32) -> None:
