@@ -13,7 +13,7 @@ import numpy as np
 from bm25rag.analysis import Analyzer
 from bm25rag.common.arrays import Bool, Float32, Float64, Int64, as_index
 from bm25rag.common.codec import decode_each
-from bm25rag.common.gil import in_blocks
+from bm25rag.common.gil import in_blocks, others_read
 from bm25rag.common.lazy import lazy_property
 from bm25rag.common.strings import CONTEXT, text_of, utf8, utf8_each
 from bm25rag.documents import Document, Hit, Hits
@@ -39,8 +39,9 @@ _MOST_ROOM = 1 << 15
 # How many hits have a field read together, when one of them is asked for it.
 _READ_TOGETHER = 16
 
-# Fewer ids than this are looked up faster one by one than all at once.
-_FEW_IDS = 16
+# Fewer ids than this are looked up faster one by one than all at once. So many are at a time if
+# nobody waits: the more, the closer together they lie.
+_FEW_IDS, _MANY_IDS = 16, 1 << 14
 
 
 class Snapshot:
@@ -240,7 +241,7 @@ class Snapshot:
             return {id for id in ids if self.find(id) is not None}
         return {
             view.segment.id_of(number)
-            for keys in in_blocks(utf8_each(ids))
+            for keys in in_blocks(utf8_each(ids), None if others_read() else _MANY_IDS)
             for view in self.views
             for number in view.segment.ids.find_all(keys).tolist()
             if view.lives(number)
