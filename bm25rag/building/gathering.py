@@ -84,9 +84,8 @@ def gather(
         try:
             part = _Part(source, blocks, digest, part_room(plan.memory, plan.threads))
             index.add(part, plan.on_duplicate, plan.threads, wants_ids=False)
-            whole = index.state.stored()
-            if part.ended and not receipt["read"] and _fits(whole, plan):
-                return whole._replace(extra=plan.extra)  # without a way by the disk
+            if part.ended and not receipt["read"] and _fits(index.state.stored(), plan):
+                return index.state.stored()._replace(extra=plan.extra)
             receipt = begun | {"read": digest.documents, "digest": str(digest), "ended": part.ended}
             index.commit(receipt)
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import shutil
@@ -23,7 +24,9 @@ from bm25rag.errors import (
     MetadataError,
     NotAnIndexError,
 )
+from bm25rag.segments.segment import Segment
 from bm25rag.storage import segment_files
+from bm25rag.storage.checked_columns import CheckedColumn
 from support.building import contents, documents, segment_in_memory, segment_of
 from support.cases import first
 from support.killing import Killed, killed_at
@@ -82,6 +85,19 @@ def test_what_leaves_room_in_memory_is_written_once(
     monkeypatch.setattr(segment_files, "write_arrays", writing)
     BM25Index.build(documents(), tmp_path / "it")
     assert len(paths) == written
+
+
+def test_a_part_that_is_committed_leaves_memory(tmp_path: Path) -> None:
+    def watching() -> Iterator[Document]:
+        for document in documents():
+            segments = [one for one in gc.get_objects() if isinstance(one, Segment)]
+            held.append(sum(not isinstance(one.texts, CheckedColumn) for one in segments))
+            yield document
+
+    held: list[int] = []
+    before = sum(isinstance(one, Segment) for one in gc.get_objects())
+    BM25Index.build(watching(), tmp_path / "it")
+    assert max(held) <= before
 
 
 @pytest.mark.untraced
