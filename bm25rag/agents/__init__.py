@@ -12,6 +12,6 @@ from bm25rag.agents.answers import Answer
 from bm25rag.agents.grepping import grep
 from bm25rag.agents.reading import read
 from bm25rag.agents.searching import search
-from bm25rag.agents.tool import Doing, IndexTool
+from bm25rag.agents.tool import Doing, IndexTool, check_searched
 
-__all__ = ["Answer", "Doing", "IndexTool", "grep", "read", "search"]
+__all__ = ["Answer", "Doing", "IndexTool", "check_searched", "grep", "read", "search"]

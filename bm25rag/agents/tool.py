@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 from bm25rag.agents import schemas
@@ -26,6 +26,29 @@ _DESCRIBED = {
 }
 # The argument that a call must have.
 _NEEDED = {"search": "query", "grep": "pattern"}
+
+
+def check_searched(
+    given: object, name: str, kinds: Sequence[type], searches: Sequence[str], instead: str
+) -> None:
+    """Raise ``TypeError`` for what the tools of an adapter cannot search.
+
+    They ask the index itself. So what a subclass makes of the methods ``searches``, such as a
+    filter for a tenant, would not hold. ``instead`` says what to give; the first of the ``kinds``
+    that ``given`` is an instance of counts.
+    """
+    kind = next((each for each in kinds if isinstance(given, each)), None)
+    if kind is None:
+        expected = " or ".join(each.__name__ for each in kinds)
+        raise TypeError(f"{name} must be a {expected}, got {type(given).__name__}: {instead}")
+    bases = type(given).__mro__
+    for each in bases[: bases.index(kind)]:
+        for method in searches:
+            if method in vars(each):
+                raise TypeError(
+                    f"{name}: {each.__name__} overrides {method}, which a tool does not call, "
+                    f"because it asks the index: {instead}"
+                )
 
 
 class IndexTool:

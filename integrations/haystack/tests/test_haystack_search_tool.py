@@ -18,6 +18,7 @@ from haystack_integrations.components.retrievers.bm25rag import (
     BM25GrepTool,
     BM25HybridRetriever,
     BM25ReadTool,
+    BM25Retriever,
     BM25SearchTool,
 )
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
@@ -70,6 +71,20 @@ def test_of_a_restricted_store_it_finds_no_other_documents(tmp_path: Path) -> No
     tool = BM25SearchTool(restricted, "notes", scripted.ABOUT)
     assert "cat sleeps 3 hours" in tool.invoke(query="cats")
     assert "2. " not in tool.invoke(query="cats", filter={"year": {"$gte": 2000}})
+
+
+def test_what_it_could_not_search_or_would_get_around_is_refused() -> None:
+    """It asks the index itself, so a tenant's filter in a subclass would not hold."""
+
+    class Scoped(BM25DocumentStore):
+        def bm25_retrieval(self, query: Any, *arguments: Any, **options: Any) -> list[Document]:
+            return super().bm25_retrieval(query, *arguments, **options)[:1]
+
+    for wrong in (BM25Retriever(store()), InMemoryDocumentStore(), None):
+        with pytest.raises(TypeError, match=r"must be .*: give a BM25DocumentStore, such"):
+            BM25SearchTool(wrong, "notes", "Notes")
+    with pytest.raises(TypeError, match="Scoped overrides bm25_retrieval"):
+        BM25GrepTool(Scoped(), "notes", "Notes")
 
 
 def test_its_own_filters_hold_and_it_can_be_saved(tmp_path: Path) -> None:

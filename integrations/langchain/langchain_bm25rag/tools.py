@@ -6,10 +6,16 @@ from typing import Any, get_args
 
 from langchain_core.tools import StructuredTool
 
-from bm25rag.agents import Doing, IndexTool
+from bm25rag.agents import Doing, IndexTool, check_searched
+from langchain_bm25rag.document_index import BM25DocumentIndex
 from langchain_bm25rag.filters import filter_of
 from langchain_bm25rag.hybrid import FUSING, BM25HybridRetriever
-from langchain_bm25rag.retriever import SearchingBM25
+from langchain_bm25rag.retriever import BM25Retriever, SearchingBM25
+
+_INSTEAD = (
+    "give BM25Retriever(index=..., filter=...), whose index may be index.restricted(...), or take "
+    "LangChain's create_retriever_tool, which asks any retriever"
+)
 
 
 def search_tool(
@@ -49,6 +55,9 @@ def agent_tools(
 def _tool(
     retriever: SearchingBM25, name: str, about: str, does: Doing, metadata: bool
 ) -> StructuredTool:
+    kinds = (BM25HybridRetriever, BM25DocumentIndex, BM25Retriever)
+    searches = ("_get_relevant_documents", "_aget_relevant_documents")
+    check_searched(retriever, "retriever", kinds, searches, _INSTEAD)
     options: dict[str, Any] = {"min_score": retriever.min_score, "correct": retriever.correct}
     beside = None
     if isinstance(retriever, BM25HybridRetriever):

@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_bm25rag import BM25HybridRetriever, BM25Retriever, agent_tools, search_tool
+from langchain_bm25rag import (
+    BM25HybridRetriever,
+    BM25Retriever,
+    BM25VectorStore,
+    agent_tools,
+    search_tool,
+)
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
@@ -50,6 +56,26 @@ def test_the_retrievers_own_filter_holds_whatever_the_model_asks_for() -> None:
             assert "cat sleeps 3 hours" in answer
             assert "2. " not in answer
         assert "No document" in tool.invoke({"query": "cats", "filter": {"year": 2004}})
+
+
+def test_what_it_could_not_search_or_would_get_around_is_refused() -> None:
+    """It asks the index itself, so a tenant's filter in a subclass would not hold."""
+
+    class Scoped(BM25Retriever):
+        def _get_relevant_documents(self, query: Any, **given: Any) -> list[Document]:
+            return super()._get_relevant_documents(query, **given | {"filter": {"year": 2003}})
+
+    class Named(BM25Retriever):
+        def save(self, path: Any) -> None:
+            raise NotImplementedError
+
+    index = retriever().index
+    for wrong in (BM25VectorStore(index), BM25VectorStore(index).as_retriever(), index, None):
+        with pytest.raises(TypeError, match=r"retriever must be .*give BM25Retriever\(index="):
+            search_tool(wrong, "notes", "Notes")
+    with pytest.raises(TypeError, match="Scoped overrides _get_relevant_documents"):
+        agent_tools(Scoped(index=index), "notes", "Notes")
+    assert "cat sleeps" in search_tool(Named(index=index), "n", "Notes").invoke({"query": "cats"})
 
 
 class Embedding(Embeddings):

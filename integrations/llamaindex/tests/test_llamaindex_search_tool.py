@@ -16,6 +16,7 @@ from llama_index.core.llms.llm import ToolSelection
 from llama_index.core.schema import MetadataMode, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from llama_index.retrievers.bm25rag import BM25Retriever, agent_tools, search_tool
+from llama_index.vector_stores.bm25rag import BM25VectorStore
 
 sys.path.append(str(Path(__file__).parents[3] / "tests"))
 scripted = pytest.importorskip(
@@ -47,6 +48,27 @@ def test_the_retrievers_own_filters_hold_whatever_the_model_asks_for() -> None:
     answer = tool.call(query="cats", filter={"year": {"$gte": 2000}}).content
     assert "cat sleeps 3 hours" in answer
     assert "2. " not in answer
+
+
+def test_what_it_could_not_search_or_would_get_around_is_refused() -> None:
+    """It asks the index itself, so a tenant's filters in a subclass would not hold."""
+
+    class Scoped(BM25Retriever):
+        def _retrieve(self, query_bundle: Any) -> Any:
+            return [one for one in super()._retrieve(query_bundle) if one.metadata["year"] == 2003]
+
+    class Named(BM25Retriever):
+        def clear(self) -> Any:
+            raise NotImplementedError
+
+    bm25 = retriever().bm25
+    for wrong in (BM25VectorStore(bm25), bm25, None):
+        with pytest.raises(TypeError, match=r"must be a BM25Retriever, .* give BM25Retriever\("):
+            search_tool(wrong, "notes", "Notes")
+    with pytest.raises(TypeError, match="Scoped overrides _retrieve"):
+        agent_tools(Scoped(existing_bm25=bm25), "notes", "Notes")
+    tool = search_tool(Named(existing_bm25=bm25), "notes", "Notes")
+    assert "cat sleeps" in tool.call(query="cats").content
 
 
 def test_three_tools_find_quote_and_keep_to_the_retrievers_filters() -> None:

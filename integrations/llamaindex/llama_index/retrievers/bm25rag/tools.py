@@ -9,7 +9,12 @@ from llama_index.core.tools import FunctionTool, ToolMetadata
 from llama_index.retrievers.bm25rag.base import BM25Retriever
 from llama_index.retrievers.bm25rag.filters import translate
 
-from bm25rag.agents import Doing, IndexTool
+from bm25rag.agents import Doing, IndexTool, check_searched
+
+_INSTEAD = (
+    "give BM25Retriever(existing_bm25=..., filters=...), whose index may be that of a store or "
+    "index.restricted(...), or take LlamaIndex's RetrieverTool, which asks any retriever"
+)
 
 
 class _Metadata(ToolMetadata):
@@ -52,6 +57,8 @@ def agent_tools(retriever: BM25Retriever, name: str, about: str) -> list[Functio
 
 
 def _tool(retriever: BM25Retriever, name: str, about: str, does: Doing) -> FunctionTool:
+    searches = ("retrieve", "aretrieve", "_retrieve", "_aretrieve", "search", "asearch")
+    check_searched(retriever, "retriever", (BM25Retriever,), searches, _INSTEAD)
     asking = retriever._asking
     made = IndexTool(
         lambda: retriever.bm25,

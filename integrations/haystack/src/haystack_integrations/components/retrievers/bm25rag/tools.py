@@ -10,7 +10,12 @@ from haystack_integrations.components.retrievers.bm25rag.hybrid_retriever import
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from haystack_integrations.document_stores.bm25rag.searching import filter_of
 
-from bm25rag.agents import Doing, IndexTool
+from bm25rag.agents import Doing, IndexTool, check_searched
+
+_INSTEAD = (
+    "give a BM25DocumentStore, such as the document_store of a retriever, and its filters as "
+    "filters, or take Haystack's ComponentTool, which asks any retriever"
+)
 
 
 class BM25SearchTool(Tool):
@@ -41,6 +46,8 @@ class BM25SearchTool(Tool):
         about: str,
         filters: dict[str, Any] | None = None,
     ) -> None:
+        kinds = (BM25HybridRetriever, BM25DocumentStore)
+        check_searched(document_store, "document_store", kinds, ("run", "bm25_retrieval"), _INSTEAD)
         self._given = {"name": name, "about": about, "filters": filters}
         self._searched = document_store
         asked: dict[str, Any] = {}
