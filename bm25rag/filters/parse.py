@@ -66,7 +66,11 @@ def parse_filter(filter: FilterSpec | None) -> Filter | None:
         return None
     expected = "expected a dict, a set of ids, a callable or None"
     if not isinstance(filter, dict | set | frozenset) and not callable(filter):
-        raise TypeError(f"filter: {expected}, got {describe(filter)}")
+        if isinstance(filter, list | tuple):
+            expected = f"{expected} (of a list of ids, give set(ids))"
+        elif hasattr(filter, "__array__"):  # weight_mask= of bm25s
+            expected = f"{expected} (of a mask, give set(itertools.compress(index.ids(), mask)))"
+        raise TypeError(f"filter: {expected}, got {type(filter).__name__}")
     if isinstance(filter, set | frozenset) and (wrong := _non_string(filter)):
         raise TypeError(f"filter: expected ids as str in the set, got {wrong}")
     return _parse(filter, "", 1)

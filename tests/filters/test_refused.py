@@ -23,6 +23,19 @@ def test_what_is_no_filter_is_a_type_error_that_names_the_argument(filter: Any) 
 
 
 @pytest.mark.parametrize(
+    ("filter", "advice"),
+    [
+        (["a"], r"of a list of ids, give set\(ids\)"),
+        (np.array([True]), r"of a mask, give set\(itertools\.compress\(index\.ids\(\), mask\)\)"),
+        (np.float32([0, 1]), r"of a mask, give set\("),
+    ],
+)
+def test_a_list_of_ids_and_a_mask_are_told_what_to_give(filter: Any, advice: str) -> None:
+    with pytest.raises(TypeError, match=advice):
+        parse_filter(filter)
+
+
+@pytest.mark.parametrize(
     ("filter", "message"),
     [
         ({1: 2}, "filter: expected names as str, got int"),
