@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from haystack import Document, Pipeline, component
 from haystack.components.builders import PromptBuilder
+from haystack.core.errors import PipelineRuntimeError
 from haystack.dataclasses import SparseEmbedding
 from haystack_integrations.components.retrievers.bm25rag import (
     BM25HybridRetriever,
@@ -152,6 +153,29 @@ def test_components_that_give_a_text_still_connect(storms: BM25DocumentStore) ->
     pipeline.connect("prompt.prompt", "retriever.query")
     result = pipeline.run({"prompt": {"question": "harbour"}})
     assert found(result["retriever"]) == ["2", "0"]
+
+
+def test_the_one_reply_of_a_generator_is_a_text_and_no_list_of_terms(
+    storms: BM25DocumentStore,
+) -> None:
+    """Haystack unwraps it, as for its own retrievers, and refuses to drop what is beside it."""
+
+    @component
+    class Replies:
+        @component.output_types(replies=list[str])
+        def run(self, replies: list[str]) -> dict[str, list[str]]:
+            return {"replies": replies}
+
+    for retriever, more in retrievers(storms):
+        pipeline = Pipeline()
+        pipeline.add_component("generator", Replies())
+        pipeline.add_component("retriever", retriever)
+        pipeline.connect("generator.replies", "retriever.query")
+        asked = {"generator": {"replies": ["Which harbour?"]}, "retriever": more}
+        expected = retriever.run("Which harbour?", **more)
+        assert pipeline.run(asked)["retriever"] == expected
+        with pytest.raises(PipelineRuntimeError, match="Cannot unwrap a list of 2 items"):
+            pipeline.run({**asked, "generator": {"replies": ["harbour", "storm"]}})
 
 
 @pytest.mark.asyncio

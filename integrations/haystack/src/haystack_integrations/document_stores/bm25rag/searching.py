@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from haystack.dataclasses import Document, SparseEmbedding
 from haystack_integrations.document_stores.bm25rag.conversion import from_core
@@ -16,8 +16,13 @@ from bm25rag.adapters import Question as CoreQuestion
 from bm25rag.filters import Filter
 from bm25rag.vectors import read_vector
 
-Question: TypeAlias = str | list[str] | dict[str, float]
-"""A text, terms, or terms with their weights: what Haystack can describe to a model."""
+if TYPE_CHECKING:
+    Question: TypeAlias = str | list[str] | dict[str, float]
+else:
+    # What components connect to and models fill. For a text alone, Haystack unwraps lists of one,
+    # as generators return their replies; as a list of terms, a reply would be one odd term.
+    Question = str | dict[str, float]
+"""A text, terms, or terms with their weights."""
 AnyQuestion: TypeAlias = Question | Query
 """The same, or what documents must have and must not have."""
 

@@ -88,8 +88,8 @@ class BM25Retriever(StoreRetriever):
         Parameters
         ----------
         query
-            The text to search for; or a list of terms as the analyzer makes them, a dict of terms
-            and their weights, or a ``bm25rag.Query``, which no pipeline can describe to a model.
+            The text to search for, or a dict of terms and their weights; where no component is
+            connected, also a list of terms as the analyzer makes them, or a ``bm25rag.Query``.
             Stop words alone match nothing, and so does a blank query; but with filters, a blank
             query finds all documents that pass, in the order of writing.
         filters
