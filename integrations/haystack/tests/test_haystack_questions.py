@@ -178,6 +178,15 @@ def test_the_one_reply_of_a_generator_is_a_text_and_no_list_of_terms(
             pipeline.run({**asked, "generator": {"replies": ["harbour", "storm"]}})
 
 
+def test_an_option_that_no_search_takes_is_named_with_those_there_are(
+    storms: BM25DocumentStore,
+) -> None:
+    message = r"^a search takes filters, top_k, .*decay, got k$"
+    for search in (storms.bm25_retrieval, BM25Retriever(storms).run_batch):
+        with pytest.raises(TypeError, match=message):
+            search(["storm"], k=3)
+
+
 @pytest.mark.asyncio
 async def test_the_meta_of_documents_is_replaced(storms: BM25DocumentStore) -> None:
     before = storms.filter_documents()

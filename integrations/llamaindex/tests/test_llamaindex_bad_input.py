@@ -95,3 +95,10 @@ def test_a_forged_payload_is_named(payload: bytes) -> None:
 def test_a_repr_says_what_it_is() -> None:
     shown = repr(BM25Retriever([TEXT], similarity_top_k=3))
     assert shown.startswith("BM25Retriever(1 node, similarity_top_k=3, bm25=BM25Index(1 document")
+
+
+def test_an_option_that_no_search_takes_is_named_with_those_there_are() -> None:
+    retriever = BM25Retriever([TextNode(text="A cat.")])
+    message = r"^a search takes similarity_top_k, filters, .*decay, got top_k$"
+    with pytest.raises(TypeError, match=message):
+        retriever.search("cats", top_k=3)  # type: ignore[call-arg]
