@@ -12,6 +12,7 @@ from bm25rag.merging.merge import merge_in_chunks
 from bm25rag.segments.view import SegmentView, add_tokens
 from bm25rag.storage.folder_lock import FolderLock
 from bm25rag.storage.folder_writer import FolderWriter
+from bm25rag.storage.fs import name_file
 from bm25rag.storage.manifest import Manifest, clean
 from bm25rag.storage.segment_files import write_segment
 from bm25rag.storage.state import State
@@ -28,10 +29,14 @@ def write_merged(folder: str, held: FolderLock, state: State, plan: Plan, buildi
         writer.commit(state)
         return
     tokens = add_tokens(view.tokens for view in state.views)
-    with _progress_bar(state.views, plan.progress) as note, Spools(building) as spools:
-        room = merge_room(plan.memory)
-        arrays = merge_in_chunks(state.views, spools, room, plan.threads, note)
-        segment, record = write_segment(folder, arrays, tokens)
+    try:
+        with _progress_bar(state.views, plan.progress) as note, Spools(building) as spools:
+            room = merge_room(plan.memory)
+            arrays = merge_in_chunks(state.views, spools, room, plan.threads, note)
+            segment, record = write_segment(folder, arrays, tokens)
+    except OSError as error:
+        name_file(error, building)  # of what waits to be written
+        raise
     writer.commit(state._replace(views=[SegmentView(segment)]), {segment: record})
 
 

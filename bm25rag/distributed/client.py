@@ -167,7 +167,7 @@ class RayIndex:
         arguments = (query, read_vector(vector, "vector"), depth, filter)
         results = self._answer("search_hybrid", arguments, filter, deadline)
         _warn_of_cut(results)
-        both = [(one.ranking.rows[0], one.items[0]) for one in results]
+        both = [one.items[0] for one in results]
         return fuse_hits(both, method, weights, rank_constant, page)
 
     def search_fused(
@@ -199,8 +199,7 @@ class RayIndex:
         page = read_page(k, offset, group, per_group, decay)
         depth = max(page.k, check_count("fetch_k", fetch_k))
         results = self.search_batch(batch, depth, filter, deadline=deadline)
-        each = list(zip(results.rows, results.hits(), strict=True))
-        return fuse_hits(each, "rrf", weights, rank_constant, page)
+        return fuse_hits(results.hits(), "rrf", weights, rank_constant, page)
 
     def _search(
         self,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from bm25rag.common.arrays import Float64, Int64
@@ -78,30 +77,23 @@ def read_page(
 
 
 def fuse_hits(
-    results: Sequence[tuple[Int64, list[Hit]]],
+    results: Sequence[list[Hit]],
     method: FusionMethod,
     weights: Sequence[float] | None,
     rank_constant: int,
     page: Page,
 ) -> list[Hit]:
-    """Fuse the rows and hits of several searches; return the page that is wanted."""
-    rankings = [[(hit.id, hit.score) for hit in hits] for _, hits in results]
-    known = {
-        hit.id: (row, hit)
-        for rows, hits in results
-        for row, hit in zip(rows.tolist(), hits, strict=False)  # unused cells have no hits
-    }
+    """Fuse the hits of several searches; return the page that is wanted."""
+    rankings = [[(hit.id, hit.score) for hit in hits] for hits in results]
+    known = {hit.id: hit for hits in results for hit in hits}
     fused = []
     for id, score in fuse(rankings, method, weights, None, rank_constant):
-        row, hit = known[id]
+        hit = known[id]
         if page.decay is not None:
             score = multiplied(score, multiplier_of(page.decay, hit.metadata))
         hit.score = score
-        fused.append((-score, row, hit))
+        fused.append(hit)
     if page.decay is not None:
-        fused.sort(key=itemgetter(0, 1))
-    values = [None if page.group is None else group_value(hit, page.group) for *_, hit in fused]
-    chosen = best_of_groups(fused, values, page.k, page.per_group, page.offset)
-    if page.per_group > 1:
-        chosen.sort(key=itemgetter(0, 1))
-    return [hit for *_, hit in chosen]
+        fused.sort(key=lambda hit: -hit.score)
+    values = [None if page.group is None else group_value(hit, page.group) for hit in fused]
+    return best_of_groups(fused, values, page.k, page.per_group, page.offset)
