@@ -77,15 +77,12 @@ class Asking(NamedTuple):
         """Take the options out of other arguments, from which they are removed."""
         return cls(**{name: given.pop(name) for name in cls._fields if name in given})
 
-    def changed(self, given: Mapping[str, Any], *others: str) -> Self:
-        """Return the same with some options replaced.
-
-        A name of no option is a ``TypeError``, which also lists what ``others`` a search takes.
-        """
-        if unknown := [name for name in given if name not in self._fields]:
-            takes = ", ".join((*others, *self._fields))
+    @classmethod
+    def check_names(cls, given: Mapping[str, Any], *others: str) -> None:
+        """Raise ``TypeError`` for a name of no option; it lists what ``others`` a search takes."""
+        if unknown := [name for name in given if name not in cls._fields]:
+            takes = ", ".join((*others, *cls._fields))
             raise TypeError(f"a search takes {takes}, got {', '.join(unknown)}")
-        return self._replace(**given)
 
     @property
     def is_usual(self) -> bool:

@@ -327,8 +327,8 @@ class BM25Retriever(NodeStore, BaseRetriever):
         for name in given.keys() & {"similarity_top_k", "filters"}:
             setattr(changed, name, given.pop(name))
         changed._spans_key = given.pop("spans_key", self._spans_key)
-        others = ("similarity_top_k", "filters", "spans_key")
-        asking = self._asking.changed({"offset": offset, **given}, *others)
+        self._asking.check_names(given, "similarity_top_k", "filters", "spans_key")
+        asking = self._asking._replace(offset=offset, **given)
         changed._asking = check_asking(asking, changed._spans_key)
         return changed
 

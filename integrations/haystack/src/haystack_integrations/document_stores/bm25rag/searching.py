@@ -87,8 +87,8 @@ class Search:
         self.limit = check_count("top_k", top_k)
         self._scaled = check_flag("scale_score", scale_score)
         self.filter = filter_of(index, filters)
-        asking = Asking().changed(options, "filters", "top_k", "scale_score")
-        self.asking = asking.with_paths(path_of).checked()
+        Asking.check_names(options, "filters", "top_k", "scale_score")
+        self.asking = Asking(**options).with_paths(path_of).checked()
         self._floor = self.asking.min_score
         if self._scaled:  # what is scaled is compared later
             self.asking = self.asking._replace(min_score=None)
