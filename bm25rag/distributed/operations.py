@@ -29,7 +29,7 @@ from bm25rag.search.hybrid_and_fused import find_both
 from bm25rag.search.known_fields import fields_of, has_field
 from bm25rag.search.query_terms import QueryLike, terms_of
 from bm25rag.search.results import BatchResult, batch_result
-from bm25rag.search.shaping import group_key, group_value
+from bm25rag.search.shaping import best_places, group_key, group_value
 from bm25rag.vectors import vector_terms
 
 _T = TypeVar("_T")
@@ -183,13 +183,7 @@ def best_of_groups(
     ``values`` are those by which the matches, best first, are grouped.
     """
     keys = [group_key(value) or number for number, value in enumerate(values)]
-    sizes: dict[str | int, int] = dict.fromkeys(list(dict.fromkeys(keys))[offset : offset + k], 0)
-    chosen = []
-    for match, key in zip(matches, keys, strict=True):
-        if sizes.get(key, per_group) < per_group:
-            chosen.append(match)
-            sizes[key] += 1
-    return chosen
+    return [matches[place] for place in best_places(keys, k, per_group, offset)]
 
 
 def found_of(matches: Sequence[Sequence[Match]], cut: list[int]) -> Found:

@@ -7,7 +7,7 @@ next match can change nothing, no more are asked for.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import count
 from typing import Any, TypeAlias
 
@@ -103,12 +103,7 @@ class Shaping:
             every, lowered = every[order], lowered[order]
         groups = self.groups()
         own = np.arange(len(every)) if groups is None else groups.of(every)
-        wanted = dict.fromkeys(own[_firsts(own)[offset : offset + k]].tolist(), self.per_group)
-        places = []
-        for place, group in enumerate(own.tolist()):
-            if wanted.get(group, 0):
-                wanted[group] -= 1
-                places.append(place)
+        places = best_places(own.tolist(), k, self.per_group, offset)
         return every[places].tolist(), lowered[places].tolist()
 
     def matching(self, ranked: Ranked, min_score: float | None) -> Int64:
@@ -253,6 +248,20 @@ def group_key(value: Any) -> str | None:
 def group_value(hit: Hit, group: str) -> Any:
     """Return what the hits of one group have in common; see ``group_key``."""
     return hit.text if group == TEXT else value_at(hit.metadata, parse_path(group, "group"))
+
+
+def best_places(groups: Sequence[Hashable], k: int, per_group: int, offset: int = 0) -> list[int]:
+    """Return the places of up to ``per_group`` matches of each of the best k groups.
+
+    ``groups`` are those of the matches, best first; ``offset`` groups are left out.
+    """
+    chosen = dict.fromkeys(list(dict.fromkeys(groups))[offset : offset + k], per_group)
+    places = []
+    for place, group in enumerate(groups):
+        if chosen.get(group, 0):
+            chosen[group] -= 1
+            places.append(place)
+    return places
 
 
 def _firsts(groups: Int64) -> Int64:
