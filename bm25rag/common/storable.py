@@ -76,6 +76,8 @@ def _copy(value: Any, levels: int) -> Any:
             return value
     if not levels:
         raise RecursionError
+    if kind is dict and PLAIN_TYPES.issuperset(map(type, value.values())):  # most of them
+        return value.copy()
     if kind is dict or isinstance(value, Mapping):
         return {key: _copy(item, levels - 1) for key, item in value.items()}
     return [_copy(item, levels - 1) for item in value]

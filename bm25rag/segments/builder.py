@@ -13,8 +13,8 @@ from bm25rag.analysis import Analyzer
 from bm25rag.columns.column import Column, ColumnBuilder, join, join_none, join_short
 from bm25rag.columns.string_table import index_column
 from bm25rag.common.arrays import UInt32
-from bm25rag.common.codec import write_metadata
-from bm25rag.common.gil import release_gil, releasing_gil
+from bm25rag.common.codec import write_each
+from bm25rag.common.gil import release_gil
 from bm25rag.common.strings import TEXT, FieldTexts, utf8
 from bm25rag.common.threads import Helpers
 from bm25rag.kernels.records import Run
@@ -100,8 +100,7 @@ class SegmentBuilder:
             self._metadata.extend(join_none(len(ids)))
             self._fields.skip(len(ids))
         else:
-            written = releasing_gil(map(write_metadata, metadata, ids))
-            self._metadata.extend(join([one or None for one in written]))
+            self._metadata.extend(join([one or None for one in write_each(metadata, ids)]))
             self._fields.add(metadata)
         if vectors is None:
             self._vectors.skip(len(ids))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import enum
 import math
+import random
 import types
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
@@ -288,6 +289,30 @@ def test_the_row_is_right_where_earlier_documents_are_skipped() -> None:
     index = BM25Index.from_texts(["red"], ids=["a"])
     with pytest.raises(MetadataError, match=r"metadata\[2\].*'c'.*'bad'"):
         index.add(["x"] * 3, ["a", "b", "c"], [{"bad": {1}}, {}, {"bad": {1}}], on_duplicate="skip")
+
+
+# Between metadata that are written together stands ``"\\0"``, and all are parted at it.
+TOGETHER = [
+    {},
+    {"a": 1},
+    {"a": ["\0", "\0"]},
+    {"\0": {"b": "\0"}},
+    {"a": ',"\\u0000",'},
+    {"a": "\ud800"},
+]
+
+
+def test_metadata_that_are_written_together_are_their_own() -> None:
+    each = random.Random(17).choices(TOGETHER, k=300)
+    index = BM25Index.from_texts(["red"] * len(each), metadata=each)
+    assert [document.metadata for document in index.get(index.ids())] == each
+
+
+def test_an_integer_among_many_that_cannot_be_written_is_named() -> None:
+    each: list[dict[str, Any]] = [{"a": number} for number in range(300)]
+    each[200] = {"long": 10**5000}
+    with pytest.raises(MetadataError, match=r"metadata\[200\].*'long'.*digits"):
+        BM25Index.from_texts(["red"] * len(each), metadata=each)
 
 
 def test_an_integer_too_long_to_be_written_is_named_too() -> None:
