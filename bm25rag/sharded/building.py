@@ -39,7 +39,7 @@ from bm25rag.sharded.statistics import (
 )
 from bm25rag.storage.folder_lock import locked_folder
 from bm25rag.storage.fs import flush_folder, make_folder
-from bm25rag.storage.manifest import BUILDING, clean, manifest_path, read_manifest, replace_manifest
+from bm25rag.storage.manifest import BUILDING, clean, read_manifest, replace_manifest
 from bm25rag.storage.segment_files import read_index
 from bm25rag.storage.state import State
 
@@ -54,8 +54,10 @@ def build_sharded(
     count = check_count("shards", shards, least=1)
     check_sequence("documents", documents, "bm25rag.Document or texts")
     with locked_to_build(folder) as (path, _):
-        if not os.path.exists(manifest_path(os.path.join(path, BUILDING))):
-            remove(commit_folder(path, 1))  # of a build that was given up
+        receipt = _receipt(os.path.join(path, BUILDING))
+        if not (isinstance(receipt, dict) and receipt.get("read")):
+            # Of a build that was given up, or of documents that this one's are not compared with.
+            remove(commit_folder(path, 1))
         state = gather(documents, path, plan, count)
         write_shards(state, path, even_edges(sum(v.count for v in state.views), count), plan)
         statistics = merge_statistics(

@@ -180,6 +180,25 @@ def test_shards_of_a_build_that_was_given_up_are_not_taken_for_those_of_another(
     assert index.count({"other": True}) == 40
 
 
+def test_shards_of_documents_that_were_all_in_memory_are_not_mixed_with_those_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No receipt says which documents they were, so nothing refuses others."""
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    monkeypatch.setattr("bm25rag.building.gathering.part_room", lambda *_: 1 << 30)
+    monkeypatch.setattr("bm25rag.building.gathering.merge_room", lambda _: 1 << 30)
+    with monkeypatch.context() as patch:
+        patch.setattr("bm25rag.sharded.building.publish", killed)
+        with pytest.raises(Killed):
+            BM25Index.build(documents(), tmp_path / "it", shards=3)
+    others = [Document(f"e{number}", "another") for number in range(40)]
+    index = BM25Index.build(others, tmp_path / "it", shards=3)
+    assert index.ids() == [one.id for one in others]
+
+
 def test_a_missing_folder_and_a_plain_index_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(NotAnIndexError, match=r"there is no sharded\.json"):
         read_sharded(str(tmp_path / "nothing"))
