@@ -50,19 +50,19 @@ def open_folder(
     writer = None
     if mode != "r":
         writer = kind.writer.lock(folder, timeout, empty if mode == "a" else None)
-    reader = kind.reader(folder, mmap, tokenizer, untrusted)
-    reader.mirror, reader.commit = mirror, commit
     try:
+        reader = kind.reader(folder, mmap, tokenizer, untrusted)
+        reader.mirror, reader.commit = mirror, commit
         with reader.synced():
             stored = reader.read()
             if check is not None:
                 check(reader, stored)
+        if writer is None:
+            return LiveIndex(State.of(stored), reader)
+        writer.take_over(reader, stored)
+        writer.keep = writer.keep if keep is None else keep
+        return LiveIndex(State.of(stored), writer)
     except BaseException:
         if writer is not None:
             writer.close()
         raise
-    if writer is None:
-        return LiveIndex(State.of(stored), reader)
-    writer.take_over(reader, stored)
-    writer.keep = writer.keep if keep is None else keep
-    return LiveIndex(State.of(stored), writer)

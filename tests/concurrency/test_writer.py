@@ -174,6 +174,22 @@ def test_a_record_that_is_wrong_is_named_by_its_row_and_nothing_is_added(
     assert len(index) == 0
 
 
+def test_a_writer_that_could_not_be_opened_leaves_no_lock(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor while the exception is held, as notebooks do."""
+
+    def failing(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bm25rag.live.open_folder.State.of", failing)
+        with pytest.raises(MemoryError) as held:
+            BM25Index.open(folder, mode="w")
+    BM25Index.open(folder, mode="w").close()
+    assert held.tb is not None
+
+
 def test_there_is_one_writer_at_a_time(folder: Path) -> None:
     writer = BM25Index.open(folder, mode="w")
     with pytest.raises(LockedError, match=folder.name):
