@@ -147,11 +147,16 @@ def folder_to_fill(folder: str) -> Iterator[None]:
         raise
 
 
+def _raise(error: OSError) -> None:
+    raise error
+
+
 def _remove_empty(folder: str, parents: list[str]) -> None:
     import shutil  # see ``link_file``
 
     with locked_folder(folder):
-        files = [files for _, _, files in os.walk(folder)]  # its own first
+        walk = os.walk(folder, onerror=_raise)  # what cannot be listed may not be empty
+        files = [files for _, _, files in walk]  # its own first
         if set().union(*files) <= _EMPTY and "manifest.json" not in files[0]:
             shutil.rmtree(folder)
             for path in parents:

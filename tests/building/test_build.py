@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import multiprocessing
 import os
@@ -416,6 +417,27 @@ def test_a_full_disk_is_an_error_after_which_the_build_goes_on(
     expected = segment_in_memory(tmp_path / "memory", _long_documents(), {}, {})
     BM25Index.build(_long_documents(), folder)
     assert segment_of(folder) == expected
+
+
+def test_parts_that_cannot_be_listed_for_a_moment_are_not_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing() -> Iterator[Document]:
+        yield from documents(30)
+        monkeypatch.setattr("os.scandir", once)
+        raise Killed
+
+    def once(path: Any) -> Any:
+        if path == str(tmp_path / "it" / "building"):
+            monkeypatch.setattr("os.scandir", scan)
+            raise OSError(errno.EMFILE, "too many open files", path)
+        return scan(path)
+
+    scan = os.scandir
+    with pytest.raises(Killed):
+        BM25Index.build(failing(), tmp_path / "it")
+    assert os.scandir is scan
+    assert BM25Index.open(tmp_path / "it" / "building").extra["read"] > 0
 
 
 @pytest.mark.parametrize("share", first(3, [0, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95]))
