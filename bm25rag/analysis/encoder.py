@@ -128,7 +128,7 @@ class Encoder:
         terms = [self._analyzer.terms(str(read.texts[index])) for index in bare.tolist()]
         sizes = [len(own) for own in terms]
         places = np.repeat(np.cumsum(counts, dtype=np.int64)[bare], sizes)
-        counts[bare] = sizes
+        counts[bare] = np.array(sizes, counts.dtype)
         numbers = self._terms.number([*chain.from_iterable(terms)])
         return np.insert(tokens, places, numbers), counts
 

@@ -235,7 +235,7 @@ class JoinedTerms:
         again = self._bring_together(keys, order)
         self._first, self._keys = order[~again], keys[~again]
         numbers = np.empty(len(keys), np.uint32)
-        numbers[order] = np.cumsum(~again) - 1
+        numbers[order] = np.cumsum(~again, dtype=np.uint32) - np.uint32(1)
         edges = np.cumsum([0, *map(len, tables)]).tolist()
         self.numbers: list[UInt32] = [numbers[start:stop] for start, stop in pairwise(edges)]
 

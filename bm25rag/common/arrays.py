@@ -35,7 +35,7 @@ def as_index(values: Array) -> Index:
     """Return places or counts as ``take``, ``repeat``, ``bincount`` and ``reduceat`` take them.
 
     Where a pointer has 32 bits, as in WebAssembly, NumPy refuses what is wider; elsewhere ``take``
-    does this itself. Arrays are to be read at no other integers than these: NumPy 2.4 writes to
-    where there is no memory if it gets none to convert them.
+    does this itself. Arrays are to be read and written at no other integers than these: NumPy 2.4
+    writes to where there is no memory if it gets none to convert them.
     """
     return values.astype(np.intp, copy=False)

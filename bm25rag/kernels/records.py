@@ -18,6 +18,7 @@ from bm25rag.common.arrays import (
     UInt32,
     UInt64,
     Unsigned,
+    as_index,
 )
 from bm25rag.kernels.checks import check_array, check_rising, lowest_and_highest, require
 
@@ -538,7 +539,7 @@ class Allowed:
         """Whether each document may be returned, bool (n,)."""
         if self._mask is None:
             mask = np.zeros(self.size, np.bool_)
-            mask[self._numbers] = True
+            mask[as_index(self.numbers)] = True
             self._mask = mask
         return self._mask
 

@@ -255,7 +255,7 @@ def _used(view: SegmentView, codes: Iterable[Unsigned]) -> slice | Bool:
         return slice(None)
     used = np.zeros(len(view.segment.postings.code_tf), np.bool_)
     for some in codes:
-        used[some] = True
+        used[as_index(some)] = True
     return used
 
 

@@ -299,8 +299,9 @@ def _may_equal(fields: Fields, path: Path, operand: Any) -> Bool:
         mask = _of_kinds(fields, field, [LIST])
         for item in operand:
             mask &= _with_element(fields, path, Contains(item))
-        if not operand and (elements := fields.find((*path, None))) is not None:
-            mask[elements.documents] = False
+        elements = None if operand else fields.find((*path, None))
+        if elements is not None and elements.documents is not None:
+            mask[as_index(elements.documents)] = False
         return mask
     if type(operand) is not dict:
         return field.spread(_passing_values(field, Equals(operand)), False, fields.count)
@@ -324,7 +325,7 @@ def _with_element(fields: Fields, path: Path, operator: Contains | ContainsFolde
         passing = np.zeros(len(elements), np.bool_)
         texts = elements.values(STRING)
         passing[elements.codes_of(STRING)] = [operator.passes([text]) for text in texts]
-    mask[elements.documents[passing.take(as_index(elements.codes))]] = True
+    mask[as_index(elements.documents[passing.take(as_index(elements.codes))])] = True
     return mask
 
 
@@ -345,7 +346,7 @@ def _with_elements(
         if np.count_nonzero(passing) < operator.distinct:  # no document has one of them
             return mask
         documents = _with_each(elements, documents, elements.codes[wanted], operator)
-    mask[documents] = True
+    mask[as_index(documents)] = True
     return mask
 
 

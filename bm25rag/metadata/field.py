@@ -175,7 +175,7 @@ class Field:
         if self.documents is None:
             return hits
         mask = np.full(count, missing)
-        mask[self.documents] = hits
+        mask[as_index(self.documents)] = hits
         return mask
 
 

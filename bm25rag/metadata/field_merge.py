@@ -101,7 +101,7 @@ class _Piece:
         if not source.whole:
             self.size, self.used = 0, np.zeros(len(field), np.bool_)
             for _, codes in self._entries():
-                self.used[codes] = True
+                self.used[as_index(codes)] = True
                 self.size += len(codes)
 
     def new_entries(self) -> Iterator[tuple[Int64, UInt32]]:
@@ -184,7 +184,7 @@ class _Run(Sequence[Any]):
 
     def number(self, some: slice, codes: Any) -> None:
         """Note the new codes of some of the values."""
-        self._piece.codes[np.asarray(self._codes[some], np.int64)] = codes
+        self._piece.codes[np.asarray(self._codes[some], np.int64)] = np.asarray(codes, np.uint32)
 
 
 def _merge_kind(kind: int, runs: Sequence[_Run], start: int, merged: Assembler) -> int:

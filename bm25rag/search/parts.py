@@ -458,5 +458,5 @@ def _are_in(numbers: UInt16, others: UInt16, size: int) -> Bool:
         places[places == len(others)] = 0
         return np.equal(others[places], numbers)
     present = np.zeros(size, np.bool_)
-    present[others] = True
+    present[as_index(others)] = True
     return present.take(as_index(numbers))

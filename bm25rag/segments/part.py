@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bm25rag.common.arrays import Array, Bool, Int64, UInt32
+from bm25rag.common.arrays import Array, Bool, Int64, UInt32, as_index
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels.records import Allowed
 from bm25rag.metadata.mask_cache import MaskCache
@@ -58,7 +58,7 @@ class PartView(SegmentView):
 
     def _mask(self) -> Bool:
         mask = np.zeros(len(self.segment), np.bool_)
-        mask[self._kept] = True
+        mask[as_index(self._kept)] = True
         return mask
 
     @lazy_property

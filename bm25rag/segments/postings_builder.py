@@ -238,7 +238,7 @@ class _Pairs:
         if self._is_grid:
             present = np.zeros((tallest + 1) * width, np.bool_)
             for run in runs:
-                present[self._pairs(run)] = True
+                present[as_index(self._pairs(run))] = True
             self._distinct: Unsigned = np.flatnonzero(present).astype(np.uint32)
         else:
             of_runs = [_distinct(self._pairs(run)) for run in runs]
@@ -248,7 +248,8 @@ class _Pairs:
         self.lengths = (self._distinct % self._width).astype(np.uint32)
         if self._is_grid:
             self._code_of: Unsigned = np.empty(len(present), self.type)
-            self._code_of[self._distinct] = np.arange(len(self._distinct), dtype=self.type)
+            places = as_index(self._distinct)
+            self._code_of[places] = np.arange(len(places), dtype=self.type)
 
     def codes(self, run: Run) -> Unsigned:
         """Return the code of every posting."""

@@ -104,7 +104,7 @@ def number_rows(rows: UInt32, largest_grid: int = _LARGEST_GRID) -> tuple[UInt32
         keys = numbers.astype(np.uint64) * width + column
         if len(firsts) * int(width) <= largest_grid:
             first_at = np.full(len(firsts) * int(width), -1, np.int64)
-            first_at[keys] = np.arange(len(keys))
+            first_at[as_index(keys)] = np.arange(len(keys))
             present = np.flatnonzero(first_at >= 0)
             firsts = first_at[present]
             first_at[present] = np.arange(len(present))
@@ -132,7 +132,8 @@ def join_fields(run: Run, fields: int) -> tuple[Run, UInt32]:
     starts = np.cumsum(run.sizes, dtype=np.int64) - run.sizes
     is_first[starts] = True
     rows = np.zeros((int(np.count_nonzero(is_first)), fields), np.uint32)
-    rows[np.cumsum(is_first) - 1, columns] = run.tf
+    tf = run.tf.astype(np.uint32, copy=False)
+    rows[np.cumsum(is_first) - 1, as_index(columns)] = tf
     sizes = (
         np.add.reduceat(is_first, as_index(starts), dtype=np.uint32) if len(starts) else run.sizes
     )
@@ -182,7 +183,7 @@ def join_used(
     for rows, numbers_of in zip(tables, used, strict=True):
         is_used = np.zeros(len(rows), np.bool_)
         for numbers in numbers_of:
-            is_used[numbers] = True
+            is_used[as_index(numbers)] = True
         places.append(np.flatnonzero(is_used))
     joined, new = join_rows([rows[those] for rows, those in zip(tables, places, strict=True)])
     numbers_of_each = []

@@ -71,7 +71,7 @@ class SegmentView:
         """Which documents live, (n,), bool; ``None`` if all do."""
         if len(self.deleted) and self._living is None:
             living = np.ones(len(self.segment), np.bool_)
-            living[self.deleted] = False
+            living[as_index(self.deleted)] = False
             self._living = living
         return self._living
 

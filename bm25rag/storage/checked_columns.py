@@ -175,5 +175,5 @@ def _is_permutation(order: UInt32) -> bool:
     if int(order.max(initial=0)) >= len(order):
         return not len(order)
     named = np.zeros(len(order), np.bool_)
-    named[order] = True
+    named[as_index(order)] = True
     return bool(named.all())
