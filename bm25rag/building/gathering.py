@@ -103,14 +103,15 @@ def _fits(state: State, plan: Plan) -> bool:
 
 def _begin(path: str, plan: Plan, begun: dict[str, Any]) -> dict[str, Any] | None:
     """Return the receipt of the last part; ``None`` if it is of a build with other settings."""
-    empty = plan.empty
+    empty, new = plan.empty, begun | {"read": 0, "digest": "", "ended": False}
     try:
         there = open_folder(PARTS, path, tokenizer=empty.analyzer.any_tokenizer).state.stored()
     except NotAnIndexError:
-        there = empty._replace(extra=begun | {"read": 0, "digest": "", "ended": False})
+        there = empty._replace(extra=new)
         FolderWriter.write(path, there, overwrite=True, saved=None)
     same = there.parameters == empty.parameters
     same = same and there.analyzer.to_dict() == empty.analyzer.to_dict()
+    same = same and all(type(there.extra.get(name)) is type(one) for name, one in new.items())
     return there.extra if same and begun.items() <= there.extra.items() else None
 
 

@@ -419,6 +419,21 @@ def test_a_full_disk_is_an_error_after_which_the_build_goes_on(
     assert segment_of(folder) == expected
 
 
+@pytest.mark.parametrize("forged", [{"read": "1"}, {"read": None}, {"digest": None}, {}])
+def test_a_receipt_that_no_build_wrote_is_refused(tmp_path: Path, forged: dict[str, Any]) -> None:
+    def failing() -> Iterator[Document]:
+        yield from documents(30)
+        raise Killed
+
+    with pytest.raises(Killed):
+        BM25Index.build(failing(), tmp_path / "it")
+    with BM25Index.open(tmp_path / "it" / "building", mode="w") as parts:
+        receipt = {"shards": None, "store_text": True, "on_duplicate": "error"} | forged
+        parts.save(tmp_path / "it" / "building", extra=receipt)
+    with pytest.raises(ValueError, match="to begin anew"):
+        BM25Index.build(documents(), tmp_path / "it")
+
+
 def test_parts_that_cannot_be_listed_for_a_moment_are_not_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
