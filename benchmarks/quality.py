@@ -1,7 +1,9 @@
-"""Quality on judged collections, NDCG@10 times 100, in three tables.
+"""Quality on judged collections, NDCG@10 times 100, in four tables.
 
 ``analysis``: our analysis, none, and that of others. All rank with k1 = 1.2 and b = 0.75. Others
 analyse as they do by default for the language, or as for English where they know none.
+``accents``: whether accents are folded, for questions as they are and without what Unicode
+decomposes into a letter and marks, as people type them in a hurry.
 ``variants`` and ``words``: the settings of Tables 3 and 2 of the BM25S paper, with its token
 pattern, which the paper has for SciFact.
 
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import sys
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -250,12 +253,28 @@ def analysis_table(folder: Path, names: Sequence[str]) -> str:
     return "\n".join([*lines, *(f"\n{one}: not measured, {why}" for one, why in missing.items())])
 
 
+def without_accents(text: str) -> str:
+    """Return a text without its accents and other marks."""
+    parts = unicodedata.normalize("NFD", text)
+    return "".join(sign for sign in parts if not unicodedata.combining(sign))
+
+
+def _by_folding(collection: Collection) -> list[float]:
+    typed = {name: without_accents(text) for name, text in collection.questions.items()}
+    asked = [collection, collection._replace(questions=typed)]
+    analyzers = [Analyzer(collection.language, fold_accents=fold) for fold in (False, "auto")]
+    return [_mean(one, by_ours(one, analyzer)[0]) for one in asked for analyzer in analyzers]
+
+
 class _Columns(NamedTuple):
-    """The columns of a table, and how it is filled: settings by name, and their values."""
+    """The columns of a table, and how it is filled: settings by name, and their values.
+
+    What the paper has for SciFact, ``published``, is a line of its own.
+    """
 
     names: Sequence[str]
     values: Callable[[Collection], Sequence[float]]
-    published: Sequence[float]
+    published: Sequence[float] = ()
 
 
 # Variant, k1 and b of the paper's Table 3, and what it has for SciFact.
@@ -299,7 +318,11 @@ def _paper_index(collection: Collection, stopwords: Any, stemmer: Any) -> BM25In
     return BM25Index.from_texts(collection.texts, ids=collection.ids, analyzer=analyzer)
 
 
-_PAPER = {
+_COLUMNS = {
+    "accents": _Columns(
+        ["not folded", "folded", "typed without, not folded", "typed without, folded"],
+        _by_folding,
+    ),
     "variants": _Columns(
         [f"{name} {k1:g}, {b:g}" for name, k1, b, _ in _VARIANTS],
         _by_variant,
@@ -309,14 +332,16 @@ _PAPER = {
 }
 
 
-def paper_table(which: str, folder: Path, names: Sequence[str]) -> str:
-    """Return one of the paper's tables for these collections, in Markdown."""
-    columns = _PAPER[which]
+def columns_table(which: str, folder: Path, names: Sequence[str]) -> str:
+    """Return the accents, or one of the paper's tables, for these collections, in Markdown."""
+    columns = _COLUMNS[which]
     lines = [
         f"| collection | {' | '.join(columns.names)} |",
         "|---|" + "---|" * len(columns.names),
-        f"| scifact, published | {' | '.join(f'{one:.1f}' for one in columns.published)} |",
     ]
+    if columns.published:
+        cells = " | ".join(f"{one:.1f}" for one in columns.published)
+        lines.append(f"| scifact, published | {cells} |")
     for name in sorted(names, key=lambda name: name != "scifact"):
         values = columns.values(load(folder / name, LANGUAGES[name]))
         lines.append(f"| {name} | {' | '.join(f'{one:.2f}' for one in values)} |")
@@ -330,18 +355,21 @@ def main() -> None:
     parser.add_argument("--collections", type=Path, default=COLLECTIONS, help="their folder")
     parser.add_argument("--only", nargs="+", choices=LANGUAGES, metavar="NAME", help="some of them")
     parser.add_argument(
-        "--table", choices=["analysis", *_PAPER], metavar="NAME", help="one of them [default: all]"
+        "--table",
+        choices=["analysis", *_COLUMNS],
+        metavar="NAME",
+        help="one of them [default: all]",
     )
     options = parser.parse_args()
     names = [one for one in options.only or LANGUAGES if (options.collections / one).is_dir()]
     if not names:
         get = f"bm25rag download scifact {options.collections}"
         parser.exit(1, f"cannot measure: no collection in {options.collections}; try: {get}\n")
-    for which in [options.table] if options.table else ["analysis", *_PAPER]:
+    for which in [options.table] if options.table else ["analysis", *_COLUMNS]:
         if which == "analysis":
             print(analysis_table(options.collections, names), "\n")
         else:
-            print(paper_table(which, options.collections, names), "\n")
+            print(columns_table(which, options.collections, names), "\n")
 
 
 if __name__ == "__main__":

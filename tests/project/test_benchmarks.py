@@ -288,10 +288,13 @@ def test_quality_is_measured_on_a_collection_and_what_is_missing_is_named(
     assert "| xquad-en | english |" in written
     assert "Lucene, english: not measured, " in written
     for which, settings in (("variants", 7), ("words", 4)):
-        head, _, published, row = quality.paper_table(which, tmp_path, ["xquad-en"]).splitlines()
+        head, _, published, row = quality.columns_table(which, tmp_path, ["xquad-en"]).splitlines()
         assert published.startswith("| scifact, published | 68.7 |")
         assert row.startswith("| xquad-en | ")
         assert head.count("|") == published.count("|") == row.count("|") == settings + 2
+    *_, row = quality.columns_table("accents", tmp_path, ["xquad-en"]).splitlines()
+    assert row == "| xquad-en | 100.00 | 100.00 | 100.00 | 100.00 |"
+    assert quality.without_accents("Ärger, año, آب") == "Arger, ano, اب"
 
 
 @pytest.mark.slow
