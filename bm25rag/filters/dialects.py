@@ -7,21 +7,21 @@ from reprlib import Repr
 from typing import Any
 
 _OPERATORS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("eq", "equal", "equals", "==", "="), ("$eq",)),
+    **dict.fromkeys(("eq", "equal", "equals", "term", "==", "="), ("$eq",)),
     **dict.fromkeys(("ne", "neq", "noteq", "notequal", "notequals", "!=", "<>"), ("$ne",)),
     **dict.fromkeys(("lt", "lessthan", "before", "<"), ("$lt",)),
     **dict.fromkeys(("lte", "le", "<="), ("$lte",)),
     **dict.fromkeys(("gt", "greaterthan", "after", ">"), ("$gt",)),
     **dict.fromkeys(("gte", "ge", ">="), ("$gte",)),
     **dict.fromkeys(("between", "range"), ("$gte", "$lte")),
-    **dict.fromkeys(("in", "isin", "anyof", "oneof"), ("$in",)),
+    **dict.fromkeys(("in", "isin", "anyof", "oneof", "terms"), ("$in",)),
     **dict.fromkeys(("nin", "notin", "noneof"), ("$nin",)),
     **dict.fromkeys(("contains", "includes", "elemmatch"), ("$contains",)),
     **dict.fromkeys(("any", "containsany", "arraycontainsany", "overlaps"), ("$containsAny",)),
     **dict.fromkeys(("all", "containsall", "arraycontainsall"), ("$containsAll",)),
     **dict.fromkeys(("icontains", "ilike"), ("$icontains",)),
     **dict.fromkeys(
-        ("like", "match", "textmatch", "regex", "regexp"),
+        ("like", "match", "matchphrase", "textmatch", "regex", "regexp", "wildcard"),
         ("$contains", "$icontains", "$startswith"),
     ),
     **dict.fromkeys(("startswith", "prefix"), ("$startswith",)),
@@ -30,11 +30,17 @@ _OPERATORS: dict[str, tuple[str, ...]] = {
     "not": ("$not",),
 }
 _LOGICAL = {
-    **dict.fromkeys(("and", "must", "filter", "filters", "bool", "conditions"), "$and"),
+    **dict.fromkeys(
+        ("and", "must", "filter", "filters", "query", "where", "bool", "conditions"), "$and"
+    ),
     **dict.fromkeys(("or", "should"), "$or"),
     **dict.fromkeys(("not", "mustnot", "nor"), "$not"),
     "strict": "$strict",
 }
+# What Elasticsearch has above a field, and it and Qdrant below one.
+_QUERIES = ("term", "terms", "match", "matchphrase", "range", "prefix", "wildcard", "regexp")
+_BELOW = {"value": "$eq", "query": "$contains", "text": "$contains", "any": "$in", "except": "$nin"}
+_IDS, _METADATA = (("id",), ("_id",)), ("meta", "metadata")
 # How deep a value is looked into, and shown: it may be nested without end.
 _LEVELS = 8
 _MOST_RESPELLED = 20
@@ -64,10 +70,14 @@ def mistaken(path: tuple[str, ...], value: Any) -> tuple[tuple[str, ...], str] |
     If something does, return a field and what may be meant instead; the documents must have the
     field if nothing else is meant.
     """
-    if len(path) == 1 and isinstance(value, dict | list | tuple) and value:
-        logical = _LOGICAL.get(_bare(path[0]))
-        if logical is not None:
-            return path, _shown({logical: _operand(logical, value)})
+    if path in _IDS:
+        return path, _shown({"$id": value})
+    if path[0] in _METADATA and path[1:]:
+        return path, _shown({".".join(path[1:]): value})
+    if isinstance(value, Mapping) and any(map(is_operator, value)):
+        return None
+    if len(path) == 1 and (meant := _respelled_entry(path[0], value, _LEVELS)) is not None:
+        return path, _shown(meant)
     if "__" in path[-1]:  # as Django writes it
         field, _, lookup = path[-1].rpartition("__")
         if field and _bare(lookup) in _OPERATORS:
@@ -83,27 +93,65 @@ def spelled_out(spec: Mapping[str, Any]) -> tuple[tuple[str, ...], str] | None:
     """
     if len(spec) > 1:  # every search with a filter comes here
         for name, value in spec.items():
-            if type(value) is str and name.lower() in _OPERATOR:
-                meant = _respelled(spec)
-                is_ours = meant is spec or any(one.startswith("$") for one in spec)
+            lower = name.lower()
+            if (type(value) is str and lower in _OPERATOR) or (
+                type(value) is dict and lower in _QUERIES and not any(map(is_operator, value))
+            ):
+                meant = _respelled(spec, _LEVELS)
+                is_ours = meant is spec or any(map(is_operator, spec))
                 return None if is_ours else ((name,), _shown(meant))
     return None
 
 
-def _respelled(spec: Any) -> Any:
+def _respelled(spec: Any, levels: int) -> Any:
     """Return the condition that a dict spells out, or those of a list; others unchanged."""
     if isinstance(spec, list | tuple):
-        return [_respelled(one) for one in spec[:_MOST_RESPELLED]]
-    if not isinstance(spec, Mapping):
+        return [_respelled(one, levels - 1) for one in spec[:_MOST_RESPELLED]]
+    if not isinstance(spec, Mapping) or levels <= 0:
         return spec
     parts = {_bare(name): value for name, value in spec.items()}
     asked = next((_bare(parts[name]) for name in _OPERATOR if name in parts), "")
     field = next((parts[name] for name in _FIELD if name in parts), None)
     if isinstance(field, str) and asked in _OPERATORS:
         return {field: {_OPERATORS[asked][0]: parts.get("value", parts.get("values"))}}
+    if isinstance(field, str) and (query := next(filter(parts.__contains__, _QUERIES), "")):
+        return _compared(field, query, parts[query])
     if "conditions" in parts and asked in _LOGICAL:
-        return {_LOGICAL[asked]: _operand(_LOGICAL[asked], _respelled(parts["conditions"]))}
-    return spec
+        return _logical(_LOGICAL[asked], _respelled(parts["conditions"], levels - 1))
+    entries = [_respelled_entry(name, value, levels) for name, value in spec.items()]
+    if None in entries or not entries:
+        return spec
+    return entries[0] if len(entries) == 1 else {"$and": entries}
+
+
+def _respelled_entry(name: object, value: Any, levels: int) -> dict[str, Any] | None:
+    """Return what an entry of a dict stands for in Elasticsearch or Qdrant, if it does."""
+    bare = _bare(name)
+    if not isinstance(value, dict | list | tuple) or not value:
+        return None
+    if bare == "bool" and isinstance(value, dict):
+        respelled = _respelled(value, levels - 1)
+        return respelled if respelled is not value else {"$and": [value]}
+    if bare in _LOGICAL:
+        return _logical(_LOGICAL[bare], _respelled(value, levels - 1))
+    if not isinstance(value, dict) or len(value) > 1:
+        return None
+    ((field, operand),) = value.items()
+    if bare == "exists" and field == "field" and isinstance(operand, str):
+        return {operand: {"$exists": True}}
+    is_field = isinstance(operand, dict) or _bare(field) not in _OPERATORS  # {"range": {"gte": 2}}
+    return _compared(field, bare, operand) if bare in _QUERIES and is_field else None
+
+
+def _compared(field: str, query: str, operand: Any) -> dict[str, Any]:
+    if not isinstance(operand, Mapping):
+        return {field: {_OPERATORS[query][0]: operand}}
+    return {
+        field: {
+            _BELOW.get(_bare(name)) or _OPERATORS.get(_bare(name), (name,))[0]: value
+            for name, value in operand.items()
+        }
+    }
 
 
 def _within(
@@ -128,10 +176,15 @@ def _within(
     return None
 
 
-def _operand(logical: str, value: Any) -> Any:
-    if logical in ("$and", "$or"):
-        return value if isinstance(value, list | tuple) else [value]
-    return value if isinstance(value, dict) else {"$or": value}
+def _logical(name: str, value: Any) -> dict[str, Any]:
+    if name in ("$and", "$or"):
+        return {name: value if isinstance(value, list | tuple) else [value]}
+    return {name: value if isinstance(value, dict) else {"$or": value}}
+
+
+def is_operator(name: object) -> bool:
+    """Whether a key of a filter is an operator here."""
+    return isinstance(name, str) and name.startswith("$")
 
 
 def _bare(name: object) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from bm25rag.errors import FilterError
-from bm25rag.filters.dialects import mistaken, spelled_out, suggest
+from bm25rag.filters.dialects import is_operator, mistaken, spelled_out, suggest
 from bm25rag.filters.nodes import (
     And,
     CallableFilter,
@@ -201,8 +201,7 @@ def _equality(name: str, value: Any, at: str, depth: int) -> Filter:
 def _condition(name: str, value: Any, at: str, depth: int) -> Filter:
     """Parse a condition on a field of the metadata."""
     path = _path(name, at)
-    operators = isinstance(value, dict) and any(map(_is_operator, value))
-    looks = None if operators else mistaken(path, value)
+    looks = mistaken(path, value)
     if looks is None:
         return _field(_of_metadata(path), value, at, depth)
     try:
@@ -231,21 +230,17 @@ def _path(name: str, at: str) -> tuple[str, ...]:
 
 def _field(subject: _Subject, value: Any, at: str, depth: int) -> Filter:
     """Parse what stands below a field: a dict of operators, or a value that it equals."""
-    if isinstance(value, dict) and any(map(_is_operator, value)):
+    if isinstance(value, dict) and any(map(is_operator, value)):
         return _operators(subject, value, at, depth + 1)
     _refuse_buried_operators(value, at, depth + 1)
     return _operator(subject, "$eq", value, at, depth)
-
-
-def _is_operator(name: Any) -> bool:
-    return isinstance(name, str) and name.startswith("$")
 
 
 def _refuse_buried_operators(value: Any, at: str, depth: int) -> None:
     """Refuse ``{"a": {"b": {"$gt": 1}}}``, which as a value would silently match nothing."""
     if isinstance(value, dict):
         items = [(f"{at}.{name}", item) for name, item in value.items()]
-        if name := next(filter(_is_operator, value), None):
+        if name := next(filter(is_operator, value), None):
             hint = 'a nested field is written "a.b", a value with such a key stands below $eq'
             refuse(f"{at}.{name}", f"expected no operator inside a value ({hint})")
     elif isinstance(value, list | tuple):

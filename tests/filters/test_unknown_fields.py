@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from ast import literal_eval
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -78,9 +79,34 @@ LIKE_OPERATORS: list[tuple[Any, str]] = [
     ),
     ({"year": {"or": [{"gte": 1}]}}, "{'$or': [{'year': '...'}, '...']}"),
 ]
+# Of Elasticsearch and Qdrant, and how these and others call the id and the metadata.
+OF_SERVERS: list[tuple[Any, str]] = [
+    ({"term": {"lang": "en"}}, "{'lang': {'$eq': 'en'}}"),
+    ({"term": {"lang": {"value": "en"}}}, "{'lang': {'$eq': 'en'}}"),
+    ({"terms": {"year": [2020, 2024]}}, "{'year': {'$in': [2020, 2024]}}"),
+    ({"range": {"year": {"gte": 2020, "lt": 2024}}}, "{'year': {'$gte': 2020, '$lt': 2024}}"),
+    ({"exists": {"field": "lang"}}, "{'lang': {'$exists': True}}"),
+    ({"bool": {"must": [{"term": {"lang": "en"}}]}}, "{'$and': [{'lang': {'$eq': 'en'}}]}"),
+    (
+        {"bool": {"filter": {"term": {"lang": "en"}}, "must_not": {"term": {"year": 1}}}},
+        "{'$and': [{'$and': [{'lang': {'$eq': 'en'}}]}, {'$not': {'year': {'$eq': 1}}}]}",
+    ),
+    ({"key": "lang", "match": {"value": "en"}}, "{'lang': {'$eq': 'en'}}"),
+    ({"must": [{"key": "year", "range": {"gt": 1}}]}, "{'$and': [{'year': {'$gt': 1}}]}"),
+    (
+        {"must_not": [{"key": "lang", "match": {"any": ["de"]}}]},
+        "{'$not': {'$or': [{'lang': {'$in': ['de']}}]}}",
+    ),
+    ({"id": "0"}, "{'$id': '0'}"),
+    ({"_id": {"$in": ["0"]}}, "{'$id': {'$in': ['0']}}"),
+    ({"metadata.lang": "en"}, "{'lang': 'en'}"),
+    ({"meta.year": {"$gte": 2020}}, "{'year': {'$gte': 2020}}"),
+]
 
 
-@pytest.mark.parametrize(("filter", "meant"), LIKE_OPERATORS, ids=lambda one: str(one)[:40])
+@pytest.mark.parametrize(
+    ("filter", "meant"), [*LIKE_OPERATORS, *OF_SERVERS], ids=lambda one: str(one)[:40]
+)
 def test_what_looks_like_an_operator_is_warned_of_with_the_right_spelling(
     index: BM25Index, filter: Any, meant: str
 ) -> None:
@@ -90,6 +116,22 @@ def test_what_looks_like_an_operator_is_warned_of_with_the_right_spelling(
     message = str(caught[0].message)
     assert message.endswith(f"did you mean {meant}?")
     assert "\n" not in message
+
+
+@pytest.mark.parametrize("meant", [meant for _, meant in OF_SERVERS])
+def test_what_is_meant_by_a_filter_of_a_server_finds_something(
+    index: BM25Index, meant: str
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert index.count(literal_eval(meant)) > 0
+
+
+def test_a_filter_that_contains_itself_is_refused_before_it_is_respelled_without_end() -> None:
+    filter: dict[str, Any] = {"must": []}
+    filter["must"].append(filter)
+    with pytest.raises(FilterError, match="at most 100 levels"):
+        parse_filter(filter)
 
 
 @calls
@@ -111,6 +153,7 @@ def test_every_call_that_takes_a_filter_warns(
         {"not": True},
         {"missing": {"name": 1}},
         {"range": {"$eq": {"gte": 2}}},
+        {"key": "x", "range": {"$gte": 2}},
         {"missing": {"$eq": {"gte": 2}}},
     ],
 )
