@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -24,8 +24,19 @@ class IndexedValues(Protocol):
         """Their weights."""
 
 
+class IndicesAndValues(TypedDict):
+    """The same as a dict, as Pinecone has it; its lists are of unlike types, which needs names."""
+
+    indices: Any
+    values: Any
+
+
 Vector: TypeAlias = (
-    Mapping[str, float] | Mapping[int, float] | IndexedValues | Mapping[str, Sequence[Any]]
+    Mapping[str, float]
+    | Mapping[int, float]
+    | IndexedValues
+    | IndicesAndValues
+    | Mapping[str, Sequence[Any]]
 )
 """Weights by term; the number of a term stands for its decimal digits."""
 
