@@ -293,7 +293,10 @@ def test_a_filter_sees_a_write_that_came_after_its_first_use(filled: BM25Documen
             "^filters.value of '>': expected a number, string, date or datetime, got dict",
         ),
         (comparison("meta.a", "==", [{1: 2}]), r"filters.value.0: .*key 1"),
-        ({"lang": "en"}, "filters has no 'operator'"),
+        (
+            {"lang": "en"},
+            r"filters has no 'operator': .*; write it as in \{'field': 'meta.year', 'operator': ",
+        ),
     ],
 )
 def test_what_is_malformed_is_haystacks_error_and_points_at_the_place(

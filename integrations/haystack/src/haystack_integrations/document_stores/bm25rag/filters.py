@@ -120,7 +120,8 @@ def _condition(condition: Any, at: str, depth: int, fetch: Fetch) -> Filter:
 
 def _need(condition: dict[str, Any], key: str, at: str) -> Any:
     if key not in condition:
-        raise FilterError(f"{at} has no {key!r}: {condition!r:.200}")
+        example = "{'field': 'meta.year', 'operator': '>=', 'value': 2020}"
+        raise FilterError(f"{at} has no {key!r}: {condition!r:.200}; write it as in {example}")
     return condition[key]
 
 
