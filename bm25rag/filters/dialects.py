@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from reprlib import Repr
 from typing import Any
 
@@ -41,11 +41,13 @@ _LOGICAL = {
 _QUERIES = ("term", "terms", "match", "matchphrase", "range", "prefix", "wildcard", "regexp")
 _BELOW = {"value": "$eq", "query": "$contains", "text": "$contains", "any": "$in", "except": "$nin"}
 _IDS, _METADATA = (("id",), ("_id",)), ("meta", "metadata")
-# How deep a value is looked into, and shown: it may be nested without end.
-_LEVELS = 8
-_MOST_RESPELLED = 20
+# How deep a value is looked into, and shown, and at how many of its items: it may contain itself.
+_LEVELS, _ITEMS = 8, 200
+# Bits of an integer that is written: Python may refuse to write longer ones.
+_LONGEST = 1000
 # What others call the entries of a condition.
 _OPERATOR, _FIELD = ("operator", "op", "comparator"), ("field", "key", "attribute", "name")
+
 _SHOWN = Repr()
 _SHOWN.maxlevel = _LEVELS
 _SHOWN.maxdict = _SHOWN.maxlist = _SHOWN.maxtuple = 20
@@ -71,19 +73,20 @@ def mistaken(path: tuple[str, ...], value: Any) -> tuple[tuple[str, ...], str] |
     field if nothing else is meant.
     """
     if path in _IDS:
-        return path, _shown({"$id": value})
+        return path, _shown({"$id": _beginning(value)})
     if path[0] in _METADATA and path[1:]:
-        return path, _shown({".".join(path[1:]): value})
+        return path, _shown({".".join(path[1:]): _beginning(value)})
     if isinstance(value, Mapping) and any(map(is_operator, value)):
         return None
-    if len(path) == 1 and (meant := _respelled_entry(path[0], value, _LEVELS)) is not None:
+    value = _beginning(value)
+    if len(path) == 1 and (meant := _respelled_entry(path[0], value)) is not None:
         return path, _shown(meant)
     if "__" in path[-1]:  # as Django writes it
         field, _, lookup = path[-1].rpartition("__")
         if field and _bare(lookup) in _OPERATORS:
             name = ".".join([*path[:-1], field.replace("__", ".")])
             return path, _shown({name: {_OPERATORS[_bare(lookup)][0]: value}})
-    return _within(path, value, _LEVELS) if isinstance(value, dict) else None
+    return _within(path, value) if isinstance(value, dict) else None
 
 
 def spelled_out(spec: Mapping[str, Any]) -> tuple[tuple[str, ...], str] | None:
@@ -97,17 +100,18 @@ def spelled_out(spec: Mapping[str, Any]) -> tuple[tuple[str, ...], str] | None:
             if (type(value) is str and lower in _OPERATOR) or (
                 type(value) is dict and lower in _QUERIES and not any(map(is_operator, value))
             ):
-                meant = _respelled(spec, _LEVELS)
-                is_ours = meant is spec or any(map(is_operator, spec))
+                beginning = _beginning(spec)
+                meant = _respelled(beginning)
+                is_ours = meant is beginning or any(map(is_operator, spec))
                 return None if is_ours else ((name,), _shown(meant))
     return None
 
 
-def _respelled(spec: Any, levels: int) -> Any:
+def _respelled(spec: Any) -> Any:
     """Return the condition that a dict spells out, or those of a list; others unchanged."""
-    if isinstance(spec, list | tuple):
-        return [_respelled(one, levels - 1) for one in spec[:_MOST_RESPELLED]]
-    if not isinstance(spec, Mapping) or levels <= 0:
+    if isinstance(spec, list):
+        return [*map(_respelled, spec)]
+    if not isinstance(spec, dict):
         return spec
     parts = {_bare(name): value for name, value in spec.items()}
     asked = next((_bare(parts[name]) for name in _OPERATOR if name in parts), "")
@@ -117,23 +121,23 @@ def _respelled(spec: Any, levels: int) -> Any:
     if isinstance(field, str) and (query := next(filter(parts.__contains__, _QUERIES), "")):
         return _compared(field, query, parts[query])
     if "conditions" in parts and asked in _LOGICAL:
-        return _logical(_LOGICAL[asked], _respelled(parts["conditions"], levels - 1))
-    entries = [_respelled_entry(name, value, levels) for name, value in spec.items()]
+        return _logical(_LOGICAL[asked], _respelled(parts["conditions"]))
+    entries = [_respelled_entry(name, value) for name, value in spec.items()]
     if None in entries or not entries:
         return spec
     return entries[0] if len(entries) == 1 else {"$and": entries}
 
 
-def _respelled_entry(name: object, value: Any, levels: int) -> dict[str, Any] | None:
+def _respelled_entry(name: object, value: Any) -> dict[str, Any] | None:
     """Return what an entry of a dict stands for in Elasticsearch or Qdrant, if it does."""
     bare = _bare(name)
     if not isinstance(value, dict | list | tuple) or not value:
         return None
     if bare == "bool" and isinstance(value, dict):
-        respelled = _respelled(value, levels - 1)
+        respelled = _respelled(value)
         return respelled if respelled is not value else {"$and": [value]}
     if bare in _LOGICAL:
-        return _logical(_LOGICAL[bare], _respelled(value, levels - 1))
+        return _logical(_LOGICAL[bare], _respelled(value))
     if not isinstance(value, dict) or len(value) > 1:
         return None
     ((field, operand),) = value.items()
@@ -154,9 +158,7 @@ def _compared(field: str, query: str, operand: Any) -> dict[str, Any]:
     }
 
 
-def _within(
-    path: tuple[str, ...], value: Mapping[str, Any], levels: int
-) -> tuple[tuple[str, ...], str] | None:
+def _within(path: tuple[str, ...], value: Mapping[str, Any]) -> tuple[tuple[str, ...], str] | None:
     for key, item in value.items():
         if not isinstance(key, str):
             return None  # no value has such a key, which is then refused
@@ -170,8 +172,7 @@ def _within(
             return below, _shown({".".join(path): renamed})
         if bare in _LOGICAL and isinstance(item, dict | list | tuple):
             return below, _shown({_LOGICAL[bare]: [{".".join(path): "..."}, "..."]})
-        nested = isinstance(item, dict) and levels > 1
-        if nested and (inner := _within(below, item, levels - 1)) is not None:
+        if isinstance(item, dict) and (inner := _within(below, item)) is not None:
             return inner
     return None
 
@@ -180,6 +181,21 @@ def _logical(name: str, value: Any) -> dict[str, Any]:
     if name in ("$and", "$or"):
         return {name: value if isinstance(value, list | tuple) else [value]}
     return {name: value if isinstance(value, dict) else {"$or": value}}
+
+
+def _beginning(value: Any, levels: int = _LEVELS, room: Iterator[int] | None = None) -> Any:
+    """Copy the first of all items of a value, and what is nested or long not as a whole."""
+    if isinstance(value, int) and value.bit_length() > _LONGEST:
+        return "..."
+    if not isinstance(value, Mapping | list | tuple | set | frozenset):
+        return value
+    if not levels:
+        return "..."
+    room = iter(range(_ITEMS)) if room is None else room
+    if isinstance(value, Mapping):
+        items = zip(value.items(), room, strict=False)
+        return {key: _beginning(item, levels - 1, room) for (key, item), _ in items}
+    return [_beginning(item, levels - 1, room) for item, _ in zip(value, room, strict=False)]
 
 
 def is_operator(name: object) -> bool:

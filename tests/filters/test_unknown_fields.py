@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import warnings
 from ast import literal_eval
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -127,11 +127,27 @@ def test_what_is_meant_by_a_filter_of_a_server_finds_something(
         assert index.count(literal_eval(meant)) > 0
 
 
-def test_a_filter_that_contains_itself_is_refused_before_it_is_respelled_without_end() -> None:
-    filter: dict[str, Any] = {"must": []}
-    filter["must"].append(filter)
-    with pytest.raises(FilterError, match="at most 100 levels"):
-        parse_filter(filter)
+@pytest.mark.parametrize("names", [["must"], ["must", "should", "bool", "filter"], "abcdefghij"])
+@pytest.mark.parametrize("name", ["must", "bool", "id", "metadata.x", "x"])
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_filter_that_contains_itself_is_refused_before_it_is_respelled_without_end(
+    name: str, names: Sequence[str], listed: bool
+) -> None:
+    inner: dict[str, Any] = {}
+    inner |= dict.fromkeys(names, [inner, inner] if listed else inner)
+    endless: list[Any] = []
+    endless.append(endless)
+    for filter in ({name: inner}, {name: endless}):
+        with pytest.raises(FilterError, match="at most 100 levels"):
+            parse_filter(filter)
+
+
+@pytest.mark.parametrize("name", ["id", "metadata.n", "n__gte"])
+def test_a_number_that_python_does_not_write_is_no_reason_to_refuse_a_filter(name: str) -> None:
+    index = BM25Index.from_texts(["red"], metadata=[{"id": 1, "metadata": {"n": 1}, "n__gte": 1}])
+    assert index.count({name: 10**5000}) == 0
+    assert index.count({name: {"$lt": 10**5000}}) == 1
+    assert index.count({name: {"$in": {10**5000, 1}}}) == 1
 
 
 @calls
