@@ -79,8 +79,9 @@ class FollowedFolder:
     def _catch_up(self, analyzer: Analyzer | None) -> None:
         # The first tokenizer stays: those who share an index cannot differ in it.
         if self._reader is not None:
-            self._reader.refresh()
-            return
+            with suppress(NotAnIndexError):  # there may be one of the other kind, with shards
+                self._reader.refresh()
+                return
         try:
             self._reader = BM25Index.open(self._path)
         except TokenizerRequiredError:
@@ -102,7 +103,7 @@ class FollowedFolder:
         assert self._reader is not None
         if not is_url(self._path):
             with suppress(NotAnIndexError):  # the folder is gone: what was read last stays
-                self._reader.refresh()
+                self._catch_up(self._reader.analyzer)
         last = self._last
         if last is None or last._live.state is not self._reader._live.state:
             last = self._last = self._reader.snapshot()

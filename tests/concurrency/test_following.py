@@ -185,6 +185,22 @@ def test_a_folder_that_is_gone_stays_readable_and_is_made_anew(tmp_path: Path) -
         follow(tmp_path)
 
 
+@pytest.mark.parametrize("shards", [None, 2])
+def test_an_index_of_the_other_kind_that_took_a_folders_place_is_followed(
+    tmp_path: Path, shards: int | None
+) -> None:
+    path = tmp_path / "index"
+    BM25Index.build(["red"], path, shards=None if shards else 2)
+    folder = follow(path)
+    shutil.rmtree(path)
+    assert len(folder.current) == 1
+    BM25Index.build(["red boat", "blue boat"], path, shards=shards)
+    assert folder.current.ids() == ["0", "1"]
+    with follow(path).writing() as index:
+        index.add(["red"])
+    assert len(folder.current) == len(BM25Index.open(path)) == 3
+
+
 def test_the_first_tokenizer_is_that_of_all_who_share(tmp_path: Path) -> None:
     folder = follow(tmp_path, analyzer=Analyzer(tokenizer=str.split))
     with follow(tmp_path).writing() as index:
