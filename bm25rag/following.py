@@ -166,6 +166,7 @@ class FollowedFolder:
         return BM25Index.open(self._path, mode="w", tokenizer=tokenizer, timeout=seconds)
 
     def _put_off(self, writer: BM25Index, delay: float) -> None:
+        self._read()  # what others committed before is nothing newer, in a child either
         self._shown = writer.snapshot()
         _UNCOMMITTED.add(self)
         if self._timer is None and delay < TIMEOUT_MAX:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -236,6 +237,28 @@ def test_the_end_of_the_process_commits_unless_it_is_killed(
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
     assert done.stderr == ""
     assert len(BM25Index.open(tmp_path)) == kept
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_reads_what_is_put_off_though_others_wrote_while_it_waited_for_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, open_folder = follow(tmp_path), BM25Index.open
+
+    def open_late(path: str, **given: Any) -> BM25Index:
+        with open_folder(path, mode="w") as other:
+            other.add(["red"])
+        return open_folder(path, **given)
+
+    monkeypatch.setattr(BM25Index, "open", open_late)
+    with folder.writing(delay=3600) as index:
+        index.add(["red"])
+    child = os.fork()
+    if not child:
+        os._exit(len(folder.current))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == len(folder.current) == 2
+    folder.commit()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
