@@ -35,13 +35,14 @@ def check_new(folder: str) -> None:
         return
     if not os.path.isdir(folder):
         raise NotAnIndexError(f"{folder} is no folder; choose another path")
+    names = os.listdir(folder)  # before: an index that another process begins now is one below
     if is_sharded(folder) or os.path.exists(manifest_path(folder)):
         _remove_parts(os.path.join(folder, BUILDING))
         raise FileExistsError(
             f"{folder} holds an index: add to it with BM25Index.open(folder, mode='w'), "
             "or choose another folder"
         )
-    if not all(name == LOCK or _is_ours(folder, name) for name in os.listdir(folder)):
+    if not all(name == LOCK or _is_ours(folder, name) for name in names):
         raise NotAnIndexError(f"{folder} is not empty and holds no index; choose another folder")
 
 

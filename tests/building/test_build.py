@@ -233,6 +233,19 @@ def test_wrong_arguments_are_refused_before_anything_is_written(
     assert not (tmp_path / "it").exists()
 
 
+def test_an_index_that_another_process_makes_while_a_build_looks_is_one_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def list_late(path: str) -> list[str]:
+        monkeypatch.undo()
+        BM25Index.open(path, mode="a").close()
+        return [one.name for one in Path(path).iterdir()]
+
+    monkeypatch.setattr(os, "listdir", list_late)
+    with pytest.raises(FileExistsError, match="holds an index: add to it with"):
+        BM25Index.build(["red"], tmp_path)
+
+
 @pytest.mark.parametrize(
     ("wrong", "error", "message"),
     first(
