@@ -274,7 +274,7 @@ class BM25Index:
             (terms,), (corrections,) = corrected_terms(snapshot, [terms], wanted.filter)
         rows, scores = find_one(snapshot, terms, wanted)
         if not rows and wanted.filter is None:  # or this would tell what rejected documents hold
-            warn_of_texts(snapshot, [query], [0])
+            warn_of_texts(snapshot, [query])
         return snapshot.hits(rows, scores, corrections, terms, totals_of(snapshot, terms, wanted))
 
     def search_batch(
@@ -314,7 +314,8 @@ class BM25Index:
             terms, corrections = corrected_terms(snapshot, terms, wanted.filter)
         matches = find(snapshot, terms, wanted, threads)
         if wanted.filter is None:  # as in ``search``
-            warn_of_texts(snapshot, batch, matches.counts)
+            unmatched = (matches.counts == 0).nonzero()[0].tolist()
+            warn_of_texts(snapshot, [batch[number] for number in unmatched])
         return batch_result(snapshot, matches, terms, wanted, corrections)
 
     def scores(self, query: QueryLike) -> Float64:

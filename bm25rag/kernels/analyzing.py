@@ -729,7 +729,7 @@ def _terms_of_each(scanned, analysis: _Analysis) -> list:
     """Return the terms of each word of a scan."""
     pool: cython.const[cython.uchar][::1] = view(scanned.pool)
     entries: cython.const[cython.ulonglong][:, ::1] = view(scanned.entries)
-    of_words: list = []
+    of_words: list = [None] * entries.shape[0]  # to append each costs more than to look it up
     word: cython.Py_ssize_t
     start: cython.Py_ssize_t
     stop: cython.Py_ssize_t
@@ -742,7 +742,7 @@ def _terms_of_each(scanned, analysis: _Analysis) -> list:
             terms = _analyze(analysis, text_of(data, start, stop), data, start, stop)
             if terms is None:
                 analysis.places.append(word)
-        of_words.append(terms)
+        of_words[word] = terms
     return _complete(analysis, of_words)
 
 

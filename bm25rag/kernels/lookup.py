@@ -175,47 +175,48 @@ def _fetch(strings: _Strings, numbers: list):
 
 def decode(strings: _Strings, numbers):
     """Decode some strings; see ``Backend.decode``."""
-    decoded: list = []
-    wanted: list = list(numbers)
+    decoded: list = list(numbers)  # where each number makes place for its string
     number: cython.Py_ssize_t
     start: cython.Py_ssize_t
     stop: cython.Py_ssize_t
     i: cython.Py_ssize_t
     if strings.width == 2:
-        return _decode_packed(strings, wanted, decoded)
+        return _decode_packed(strings, decoded)
     far: cython.bint = strings.data.shape[0] > _NEAR
-    for i in range(len(wanted)):
+    for i in range(len(decoded)):
         if far and i % _TOGETHER == 0:
-            _fetch(strings, wanted[i : i + _TOGETHER])
-        number = wanted[i]
+            _fetch(strings, decoded[i : i + _TOGETHER])
+        number = decoded[i]
         if not _lies_right(strings, number):
             return None
         start = _start(strings, number)
         stop = _start(strings, number + 1)
         if start == stop:
-            decoded.append("")
+            decoded[i] = ""
         elif cython.compiled:
-            decoded.append(PyUnicode_DecodeUTF8(  # noqa: F821 - of the .pxd
+            decoded[i] = PyUnicode_DecodeUTF8(  # noqa: F821 - of the .pxd
                 cython.cast(cython.p_char, cython.address(strings.data[start])),
                 stop - start, "surrogatepass",
-            ))  # fmt: skip
+            )  # fmt: skip
         else:
-            decoded.append(str(strings.data[start:stop], "utf-8", "surrogatepass"))
+            decoded[i] = str(strings.data[start:stop], "utf-8", "surrogatepass")
     return decoded
 
 
 @cython.cfunc
-def _decode_packed(strings: _Strings, numbers, decoded: list):
-    """Do the same for strings in pieces."""
+def _decode_packed(strings: _Strings, decoded: list):
+    """Do the same for strings in pieces, in the place of their numbers."""
     at: cython.Py_ssize_t = strings.pieces_at
     number: cython.Py_ssize_t
     start: cython.Py_ssize_t
     stop: cython.Py_ssize_t
     size: cython.Py_ssize_t
+    i: cython.Py_ssize_t
     buffer: cython.uchar[::1] = empty(1 << 12, np.uint8)
     if not _checked(strings.blocks, at, at + 8 * strings.pieces.shape[0]):
         return None
-    for number in numbers:
+    for i in range(len(decoded)):
+        number = decoded[i]
         if not _lies_right(strings, number):
             return None
         start = _start(strings, number)
@@ -226,11 +227,11 @@ def _decode_packed(strings: _Strings, numbers, decoded: list):
         if size < 0:
             return None
         if cython.compiled:
-            decoded.append(PyUnicode_DecodeUTF8(  # noqa: F821 - of the .pxd
+            decoded[i] = PyUnicode_DecodeUTF8(  # noqa: F821 - of the .pxd
                 cython.cast(cython.p_char, cython.address(buffer[0])), size, "surrogatepass"
-            ))  # fmt: skip
+            )  # fmt: skip
         else:
-            decoded.append(str(buffer[:size], "utf-8", "surrogatepass"))
+            decoded[i] = str(buffer[:size], "utf-8", "surrogatepass")
     return decoded
 
 

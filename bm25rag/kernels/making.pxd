@@ -48,4 +48,4 @@ cdef extern from *:
     Py_ssize_t slot_of "bm25rag_slot" (object kind, object name)
     int set_slot "bm25rag_set" (object instance, Py_ssize_t slot, object name, object value) except -1
     int set_attribute "PyObject_GenericSetAttr" (object instance, object name, object value) except -1
-    int append "PyList_Append" (object items, object item) except -1
+    int replace "PyList_SetSlice" (object items, Py_ssize_t start, Py_ssize_t stop, object others) except -1

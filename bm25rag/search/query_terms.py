@@ -88,12 +88,12 @@ def _weights(queries: Sequence[Terms]) -> Float64:
     return np.fromiter(chain.from_iterable(weights), np.float64)
 
 
-def warn_of_texts(snapshot: Snapshot, queries: Sequence[QueryLike], counts: Iterable[int]) -> None:
+def warn_of_texts(snapshot: Snapshot, unmatched: Iterable[QueryLike]) -> None:
     """Warn about a list that was probably meant as texts, because its terms match nothing."""
-    if snapshot.is_restricted or {*map(type, queries)} == {str}:
-        return  # other documents may have the terms, or all are texts
-    for query, count in zip(queries, counts, strict=True):
-        if count or not isinstance(query, (list, tuple, Mapping)):
+    if snapshot.is_restricted:  # other documents may have the terms
+        return
+    for query in unmatched:
+        if not isinstance(query, (list, tuple, Mapping)):
             continue
         text = next((term for term in query if len(term.split()) > 1), None)
         if text is not None and max(snapshot.term_numbers(query)[1]) < 0:
