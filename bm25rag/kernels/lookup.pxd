@@ -1,6 +1,5 @@
-from cpython.unicode cimport PyUnicode_DecodeUTF8
-
 from bm25rag.kernels.checksum cimport crc_after
+from bm25rag.kernels.utf8 cimport text_of
 
 cdef extern from * nogil:
     """

@@ -23,6 +23,7 @@ _TOGETHER = cython.declare(cython.Py_ssize_t, 16)
 
 if not cython.compiled:
     from bm25rag.kernels.checksum import crc_after
+    from bm25rag.kernels.utf8 import text_of
 
     def length_of(piece: int) -> int:
         """Return how many bytes a piece has."""
@@ -191,15 +192,8 @@ def decode(strings: _Strings, numbers):
             return None
         start = _start(strings, number)
         stop = _start(strings, number + 1)
-        if start == stop:
-            decoded[i] = ""
-        elif cython.compiled:
-            decoded[i] = PyUnicode_DecodeUTF8(  # noqa: F821 - of the .pxd
-                cython.cast(cython.p_char, cython.address(strings.data[start])),
-                stop - start, "surrogatepass",
-            )  # fmt: skip
-        else:
-            decoded[i] = str(strings.data[start:stop], "utf-8", "surrogatepass")
+        data = cython.address(strings.data[0]) if cython.compiled else strings.data
+        decoded[i] = text_of(data, start, stop)
     return decoded
 
 
@@ -226,12 +220,8 @@ def _decode_packed(strings: _Strings, decoded: list):
         size = _put_together(strings.pieces, strings.numbers, start, stop, buffer, 0)
         if size < 0:
             return None
-        if cython.compiled:
-            decoded[i] = PyUnicode_DecodeUTF8(  # noqa: F821 - of the .pxd
-                cython.cast(cython.p_char, cython.address(buffer[0])), size, "surrogatepass"
-            )  # fmt: skip
-        else:
-            decoded[i] = str(buffer[:size], "utf-8", "surrogatepass")
+        data = cython.address(buffer[0]) if cython.compiled else buffer
+        decoded[i] = text_of(data, 0, size)
     return decoded
 
 

@@ -17,12 +17,13 @@ cdef extern from *:
     static inline Py_ssize_t bm25rag_slot(PyObject *kind, PyObject *name) {
         Py_ssize_t offset = 0;
     #ifndef Py_LIMITED_API
-        PyObject *own = PyObject_GetAttr(kind, name);
+        /* Not as the class of the class has it: that of Pydantic's models takes 700 more. */
+        PyObject *own = PyType_Check(kind) ? PyType_Type.tp_getattro(kind, name) : NULL;
         if (own == NULL) {
             PyErr_Clear();
             return 0;
         }
-        if (Py_TYPE(own) == &PyMemberDescr_Type && PyType_Check(kind)
+        if (Py_TYPE(own) == &PyMemberDescr_Type
                 && PyType_IsSubtype((PyTypeObject *)kind, PyDescr_TYPE(own))) {
             PyMemberDef *member = ((PyMemberDescrObject *)own)->d_member;
             if (member->type == T_OBJECT_EX && member->flags == 0) offset = member->offset;
@@ -47,5 +48,5 @@ cdef extern from *:
     object new_object "bm25rag_new" (object kind)
     Py_ssize_t slot_of "bm25rag_slot" (object kind, object name)
     int set_slot "bm25rag_set" (object instance, Py_ssize_t slot, object name, object value) except -1
-    int set_attribute "PyObject_GenericSetAttr" (object instance, object name, object value) except -1
+    int set_dict "PyObject_GenericSetDict" (object instance, object values, void *context) except -1
     int replace "PyList_SetSlice" (object items, Py_ssize_t start, Py_ssize_t stop, object others) except -1

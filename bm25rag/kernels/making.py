@@ -9,6 +9,10 @@ from bm25rag.kernels.checks import require
 if not cython.compiled:
     set_attribute = object.__setattr__
 
+    def set_dict(instance: object, values: dict[str, object], context: None) -> None:
+        """Set what holds the attributes that are no slots."""
+        set_attribute(instance, "__dict__", values)
+
     def new_object(kind: type) -> object:
         """Return an object whose attributes are not set."""
         return kind.__new__(kind)
@@ -45,21 +49,33 @@ def make_hits(kinds, answer, query, columns, counts):
     score_slot: cython.Py_ssize_t = slot_of(kind, "score")
     contents_slot: cython.Py_ssize_t = slot_of(kind, "_contents")
     position_slot: cython.Py_ssize_t = slot_of(kind, "_position")
-    require(len(numbers) == len(rows) == len(scores) == len(ids), "hits differ in number")
+    answer_slot: cython.Py_ssize_t = slot_of(holding, "_answer")
+    query_slot: cython.Py_ssize_t = slot_of(holding, "_query")
+    numbers_slot: cython.Py_ssize_t = slot_of(holding, "_numbers")
+    rows_slot: cython.Py_ssize_t = slot_of(holding, "_rows")
+    ids_slot: cython.Py_ssize_t = slot_of(holding, "_ids")
+    scores_slot: cython.Py_ssize_t = slot_of(holding, "_scores")
+    read_slot: cython.Py_ssize_t = slot_of(holding, "_read")
+    if not len(numbers) == len(rows) == len(scores) == len(ids):
+        require(False, "hits differ in number")
     for count in counts:
         last = first + count
-        require(first <= last <= len(ids), "queries have other hits than there are")
+        if not first <= last <= len(ids):
+            require(False, "queries have other hits than there are")
         is_whole: cython.bint = last - first == len(ids)
         contents = new_object(holding)
-        contents._answer = answer
-        contents._query = number
+        set_slot(contents, answer_slot, "_answer", answer)
+        set_slot(contents, query_slot, "_query", number)
         own = numbers if is_whole else numbers[first:last]
-        contents._numbers = own
-        # Of an index that is one segment, without deleted documents, they are the same.
-        contents._rows = own if rows is numbers else rows if is_whole else rows[first:last]
-        contents._ids = ids if is_whole else ids[first:last]
-        contents._scores = scores if is_whole else scores[first:last]
-        contents._read = {}
+        set_slot(contents, numbers_slot, "_numbers", own)
+        if rows is not numbers:  # as they are in an index of one segment, none of it deleted
+            own = rows if is_whole else rows[first:last]
+        set_slot(contents, rows_slot, "_rows", own)
+        own = ids if is_whole else ids[first:last]
+        set_slot(contents, ids_slot, "_ids", own)
+        own = scores if is_whole else scores[first:last]
+        set_slot(contents, scores_slot, "_scores", own)
+        set_slot(contents, read_slot, "_read", {})
         own_hits: list = [None] * (last - first)  # to append each takes twice as long
         for place in range(first, last):
             hit = new_object(kind)
@@ -78,7 +94,6 @@ def make_hits(kinds, answer, query, columns, counts):
 
 def make_models(like, columns):
     """Make models of Pydantic; see ``Backend.make_models``."""
-    models: list = []
     shared: dict = like.__dict__.copy()
     names: list = list(columns)
     each: list = [list(columns[name]) for name in names]
@@ -93,8 +108,10 @@ def make_models(like, columns):
     count: cython.Py_ssize_t = len(each[0]) if each else 0
     position: cython.Py_ssize_t
     place: cython.Py_ssize_t
+    models: list = [None] * count
     for own in each:
-        require(len(own) == count, "columns differ in length")
+        if len(own) != count:
+            require(False, "columns differ in length")
     for position in range(count):
         values: dict = shared.copy()
         for name in of_lists:
@@ -105,9 +122,9 @@ def make_models(like, columns):
             column: list = each[place]
             values[names[place]] = column[position]
         model = new_object(kind)
-        set_attribute(model, "__dict__", values)
+        set_dict(model, values, cython.NULL if cython.compiled else None)
         set_slot(model, given_slot, "__pydantic_fields_set__", set(given))
         set_slot(model, extra_slot, "__pydantic_extra__", None)
         set_slot(model, private_slot, "__pydantic_private__", None)
-        models.append(model)
+        models[position] = model
     return models

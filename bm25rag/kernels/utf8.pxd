@@ -67,7 +67,8 @@ cdef extern from *:
         return out - start;
     }
 
-    /* Words of letters of two bytes take a third of the time that decoding takes. */
+    /* Short texts of ASCII take two thirds, and words of letters of two bytes a third, of the time
+       that decoding takes. */
     #define BM25RAG_SHORT 64
 
     static inline const unsigned char *bm25rag_short_utf8(
@@ -86,7 +87,18 @@ cdef extern from *:
     ) {
         wchar_t wide[BM25RAG_SHORT];
         Py_ssize_t place = start, count = 0;
-        while (place < stop && count < BM25RAG_SHORT) {
+        unsigned char any = 0;
+        if (stop - start > BM25RAG_SHORT)
+            return PyUnicode_DecodeUTF8((const char *)data + start, stop - start, "surrogatepass");
+    #ifndef Py_LIMITED_API
+        for (; place < stop; place++) any |= data[place];
+        if (any < 0x80) {
+            PyObject *text = PyUnicode_New(stop - start, 0x7F);
+            if (text != NULL) memcpy(PyUnicode_1BYTE_DATA(text), data + start, stop - start);
+            return text;
+        }
+    #endif
+        for (place = start; place < stop; place++) {
             unsigned int byte = data[place];
             if (byte >= 0x80) {
                 if (byte < 0xC2 || byte >= 0xE0 || place + 1 == stop) break;
@@ -94,7 +106,6 @@ cdef extern from *:
                 byte = (byte & 0x1F) << 6 | (data[place] & 0x3F);
             }
             wide[count++] = (wchar_t)byte;
-            place++;
         }
         if (place == stop)
             return PyUnicode_FromWideChar(wide, count);
