@@ -25,11 +25,8 @@ _OTHER_DIGIT = late_pattern("[^\\D0-9]|[\u00b2\u00b3\u00b9\u2070\u2074-\u2079\u2
 # A number with points, perhaps behind letters; and one whose points are between thousands.
 _POINTED = late_pattern(r"(?P<name>[^\W\d_]*)(?P<number>\d+(?:\.\d+)+)")
 _POINTED_THOUSANDS = late_pattern(r"\d{1,3}(?:\.\d{3}){2,}")
-# Letters and digits: long letters, a long number behind short ones; and an ordinal is one word.
-_MIXED = late_pattern(
-    f"([A-Za-z]{{{SHORTEST_ASKED},}})([0-9]+)|[A-Za-z]+([0-9]{{{SHORTEST_ASKED},}})"
-    "|([0-9]+)(?!(?:st|nd|rd|th)$)([A-Za-z]{2,})"
-)
+# A pattern for letters and digits would be compiled in the time of ten questions.
+_DIGITS, _ORDINALS = "0123456789", frozenset({"st", "nd", "rd", "th"})
 _GROUPED = late_pattern(r"\d{1,3}(?:,\d{3})+(?:\.\w+)?")
 _CAMEL = late_pattern(
     r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=\d)|(?<=\d)(?=[a-z])"
@@ -90,10 +87,19 @@ def other_tokens(word: str, tokens: list[str]) -> list[str]:
 def asked_parts(token: str) -> list[str]:
     """Return the letters and the digits of a token such as "covid19" or "16gb", or nothing.
 
-    Of "fy2018" it returns the digits alone.
+    Of "fy2018" it returns the digits alone; an ordinal such as "19th" is one word.
     """
-    match = _MIXED.fullmatch(token) if token.isascii() else None
-    return [] if match is None else [part for part in match.groups() if part]
+    letters = token.strip(_DIGITS)
+    if not (letters.isascii() and letters.isalpha()):
+        return []
+    first, _, last = token.partition(letters)
+    if bool(first) == bool(last):
+        return []
+    if first:
+        return [first, letters] if len(letters) > 1 and letters not in _ORDINALS else []
+    if len(letters) >= SHORTEST_ASKED:
+        return [letters, last]
+    return [last] if len(last) >= SHORTEST_ASKED else []
 
 
 def _shorter_numbers(token: str) -> list[str]:
