@@ -1055,23 +1055,13 @@ def mark_inside(
 ) -> cython.Py_ssize_t:
     """Mark the signs of ASCII that are inside words, or may be by what is not ASCII beside them.
 
-    Return how many links there are.
-
-    Parameters
-    ----------
-    source
-        Texts with a gap after each, as ``scan`` has them.
-    inside
-        Whether what is before a place is inside a word, but 2 for a sign; (size + 1,).
-    size
-        How many bytes there are.
-    possessives
-        Whether to leave "'s" out at the end of a word: a twentieth of English words have it,
-        and would be looked at twice.
-    links
-        Takes where "-", "&" and "." are that may be links of one word; see ``analysis.links``:
-        the place, times 256, and added to it 0, or for one that is a link for certain of how many
-        bytes the part before it is, times 16, and that behind it.
+    Return how many links there are. ``source`` are texts with a gap after each, as ``scan`` has
+    them, of ``size`` bytes. ``inside`` takes whether what is before a place is inside a word, but 2
+    for a sign; (size + 1,). ``possessives`` leaves "'s" out at the end of a word: a twentieth of
+    English words have it, and would be looked at twice. ``links`` takes where "-", "&" and "." are
+    that may be links of one word, see ``analysis.links``: the place, times 256, and added to it 0,
+    or for one that is a link for certain of how many bytes the part before it is, times 16, and
+    that behind it.
     """
     count: cython.Py_ssize_t = 0
     place: cython.Py_ssize_t = 1

@@ -25,16 +25,9 @@ def with_bigrams(pairs, total, tokens, entries, fold_table):
 
     A bigram may be there twice, which ``add_words`` mends: where its characters have wide and
     narrow forms, or where one of it was among the words before.
-
-    Parameters
-    ----------
-    pairs, total
-        For each bigram its place among all tokens, that in the source, and its two code
-        points, the first above 16 bits; uint32, (n, 3); and how many. They are overwritten.
-    tokens, entries
-        The others, as ``scan`` returns them.
-    fold_table
-        See ``Scanner``.
+    ``pairs`` are, for each of ``total`` bigrams, its place among all tokens, that in the source,
+    and its two code points, the first above 16 bits; uint32, (n, 3); they are overwritten.
+    ``tokens`` and ``entries`` are the others, as ``scan`` returns them.
     """
     in_pairs: cython.uint[:, ::1] = view(pairs)
     in_tokens: cython.const[cython.uint][::1] = view(tokens)

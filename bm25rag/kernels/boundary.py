@@ -91,36 +91,26 @@ class KnownWords(Protocol):
 
 
 class WordRules(NamedTuple):
-    """What becomes of words.
+    """What becomes of words."""
 
-    Parameters
-    ----------
-    known
-        The terms of words, as ``Backend.known_words`` makes it; takes those of new ones of at most
-        ``LONGEST_WORD`` letters and digits, all of ASCII, and of numbers with points. Threads may
-        share it, and forget words. What another backend has made stays as it is.
-    unwanted
-        Which of those have no term.
-    stemmer
-        Returns what this thread finds the stem of a word with, if it has any: the term of each of
-        the others; ``None``: all words are left to ``analyze``.
-    analyze
-        Returns the terms of all other new words.
-    runs
-        What of scripts without spaces need not be left to it, a sum: ``PAIRS`` of characters of
-        Chinese, Japanese and Korean, and one; with the first of Han as a term (``SINGLES``);
-        ``CLUSTERS`` of Thai. And ``AS_WRITTEN``, if words of letters and digits are also asked
-        in two, and ``POSSESSIVES``, if an "s" after an apostrophe is dropped from their ends.
-    letters
-        Returns the token of a word of other letters that are not all ASCII; ``None``: such words
-        are left to ``analyze``.
-    """
-
+    # The terms of words, as ``Backend.known_words`` makes it; takes those of new ones of at most
+    # ``LONGEST_WORD`` letters and digits, all of ASCII, and of numbers with points. Threads may
+    # share it, and forget words. What another backend has made stays as it is.
     known: KnownWords
+    # Which of those have no term.
     unwanted: frozenset[str]
+    # Returns what this thread finds the stem of a word with, if it has any: the term of each of
+    # the others; ``None``: all words are left to ``analyze``.
     stemmer: Callable[[], Callable[[str], str]] | None
+    # Returns the terms of all other new words.
     analyze: Callable[[list[str]], dict[str, WordTerms]]
+    # What of scripts without spaces need not be left to it, a sum: ``PAIRS`` of characters of
+    # Chinese, Japanese and Korean, and one; with the first of Han as a term (``SINGLES``);
+    # ``CLUSTERS`` of Thai. And ``AS_WRITTEN``, if words of letters and digits are also asked in
+    # two, and ``POSSESSIVES``, if an "s" after an apostrophe is dropped from their ends.
     runs: int = 0
+    # Returns the token of a word of other letters that are not all ASCII; ``None``: such words are
+    # left to ``analyze``.
     letters: Callable[[str], str] | None = None
 
 
@@ -128,33 +118,18 @@ class Otherwise(NamedTuple):
     """How to find the terms of what is also one word in a question, as "e-mail" and "type 2" are.
 
     The terms are remembered beside those of words, by the text as written. The rules of words must
-    have a stemmer then.
-
-    Parameters
-    ----------
-    find
-        Returns such words of a text.
-    analyze
-        Returns the terms of words.
-    unwanted
-        Which words have no term.
-    stopwords
-        Words to which no number is joined.
-    lowercase
-        Whether words are in lower case.
-    keeps_ascii
-        Whether no letters and digits come to be ASCII or cease to be, but for wide ones: a backend
-        may find the words of most texts itself.
-    link
-        Returns a text in which wide links, and hyphens that are not ASCII, are ASCII.
+    have a stemmer then. ``find`` returns such words of a text, and ``analyze`` their terms.
     """
 
     find: Callable[[str], list[str]]
     analyze: Callable[[list[str]], list[str]]
-    unwanted: frozenset[str]
-    stopwords: frozenset[str]
+    unwanted: frozenset[str]  # words that have no term
+    stopwords: frozenset[str]  # words to which no number is joined
     lowercase: bool
+    # Whether no letters and digits come to be ASCII or cease to be, but for wide ones: a backend
+    # may find the words of most texts itself.
     keeps_ascii: bool
+    # Returns a text in which wide links, and hyphens that are not ASCII, are ASCII.
     link: Callable[[str], str]
 
 
@@ -165,6 +140,18 @@ class Backend(ABC):
     """
 
     name: ClassVar[str]
+
+    # The loops, which take what the methods of these names take, and return what they return.
+    _search: Callable[..., None]
+    _search_one: Callable[..., tuple[list[int], list[float]]]
+    _find_wrong: Callable[..., str | None]
+    _unpack: Callable[..., tuple[UInt8, Int64] | None]
+    _number_terms: Callable[..., tuple[Int64, Int64]]
+    _checksums: Callable[..., UInt32]
+    _count: Callable[..., tuple[Run, UInt32]]
+    _divide: Callable[..., tuple[Run, Int64]]
+    _fill: Callable[..., None]
+    _strip_row: Callable[..., UInt8]
 
     @property
     def scanner(self) -> Scanner | None:
@@ -180,20 +167,10 @@ class Backend(ABC):
         plan: SearchPlan,
         matches: Matches,
     ) -> None:
-        """Find the best k matches of each query in one segment.
+        """Find the best k matches of each query in one segment, which ``matches`` takes.
 
-        Parameters
-        ----------
-        segment
-            Where to search.
-        terms
-            What the numbers in ``queries`` stand for.
-        queries, plan
-            What to search for.
-        floors
-            What the scores of each query must exceed, (q,), float64.
-        matches
-            Takes the matches.
+        What the numbers in ``queries`` stand for is in ``terms``; scores must exceed the ``floors``
+        of the queries, (q,), float64.
         """
         count = len(queries)
         _check_search(segment, terms, plan)
@@ -217,22 +194,10 @@ class Backend(ABC):
     ) -> tuple[list[int], list[float]]:
         """Find the best k matches of one query in one segment: ``search`` without arrays.
 
-        Parameters
-        ----------
-        segment, terms, plan
-            As for ``search``.
-        query, weights
-            The terms and their weights, as ``Queries`` has them. Backends check the numbers,
-            which Python would take longer to go through.
-        floor
-            What scores must exceed.
-
-        Returns
-        -------
-        numbers
-            Documents by score descending, then number ascending.
-        scores
-            Their scores.
+        ``query`` and ``weights`` are terms and their weights, as ``Queries`` has them; backends
+        check the numbers, which Python would take longer to go through. It returns the numbers of
+        documents, by score descending, then number ascending, and their scores, which exceed
+        ``floor``.
         """
         _check_search(segment, terms, plan)
         if weights:
@@ -244,6 +209,9 @@ class Backend(ABC):
     ) -> str | None:
         """Say what is wrong with the documents of a term, of which there is one at least.
 
+        It is ``"block"`` if one is beyond its block, ``"documents"`` if they do not ascend or one
+        is beyond the segment; ``None`` if all is well.
+
         Parameters
         ----------
         documents
@@ -252,12 +220,6 @@ class Backend(ABC):
             Where those of each block begin, and where the last end, int64; the first counts as 0.
         block_size, size
             How many documents a block and the segment have.
-
-        Returns
-        -------
-        wrong
-            ``"block"`` if one is beyond its block, ``"documents"`` if they do not ascend or one is
-            beyond the segment; ``None`` if all is well.
         """
         check_array("documents", documents, np.uint16)
         check_array("starts", starts, np.int64)
@@ -267,24 +229,10 @@ class Backend(ABC):
 
     @abstractmethod
     def decode(self, strings: StringArrays, numbers: Sequence[int]) -> list[str] | None:
-        """Decode some strings, of which lone surrogates may be part.
+        """Decode the strings of some numbers, of which lone surrogates may be part.
 
-        Parameters
-        ----------
-        strings
-            The strings.
-        numbers
-            Which of them.
-
-        Returns
-        -------
-        texts
-            The strings; ``None`` if one is not known to be right, or there is none of a number.
-
-        Raises
-        ------
-        UnicodeDecodeError
-            If one is not UTF-8.
+        It returns ``None`` if one is not known to be right, or there is none of a number, and
+        raises ``UnicodeDecodeError`` if one is not UTF-8.
         """
 
     def make_hits(
@@ -295,7 +243,7 @@ class Backend(ABC):
         columns: tuple[list[int], list[int], list[str], list[float]],
         counts: Iterable[int],
     ) -> list[Any]:
-        """Make the hits of some queries, of which nothing else has been read yet.
+        """Make the hits of each of some queries, of which nothing else has been read yet.
 
         Parameters
         ----------
@@ -311,11 +259,6 @@ class Backend(ABC):
             before.
         counts
             How many hits each query has.
-
-        Returns
-        -------
-        hits
-            Those of each query.
         """
         kind, listing, holding = kinds
         each = zip(*columns, strict=True)
@@ -357,7 +300,7 @@ class Backend(ABC):
         return models
 
     def find_pieces(self, data: UInt8, offsets: Int64, often: int) -> Pieces | None:
-        """Find byte strings that are frequent in some texts.
+        """Find byte strings that are frequent in texts; ``None`` if this backend does not pack.
 
         Parameters
         ----------
@@ -367,11 +310,6 @@ class Backend(ABC):
             Where each begins, and where the last ends, int64 (n + 1,).
         often
             How often two pieces follow each other that become one.
-
-        Returns
-        -------
-        pieces
-            As ``pack`` takes them; ``None`` if this backend does not pack.
         """
         _check_texts(data, offsets)
         return self._find_pieces(data, offsets, often)
@@ -379,12 +317,8 @@ class Backend(ABC):
     def pack(self, pieces: Pieces, data: UInt8, offsets: Int64) -> tuple[UInt16, Int64]:
         """Cut texts into pieces, as ``find_pieces`` returns them and takes texts.
 
-        Returns
-        -------
-        numbers
-            Those of the pieces of all texts, one after another, uint16.
-        offsets
-            Where those of each text begin, and where the last ends, int64 (n + 1,).
+        It returns the numbers of the pieces of all texts, one after another, uint16, and where
+        those of each text begin, and where the last end, int64 (n + 1,).
         """
         _check_texts(data, offsets)
         return self._pack(pieces, data, offsets)
@@ -392,20 +326,11 @@ class Backend(ABC):
     def unpack(
         self, pieces: UInt64, numbers: UInt16, starts: Int64, stops: Int64
     ) -> tuple[UInt8, Int64] | None:
-        """Put texts in pieces together.
+        """Put texts in pieces together, given pieces and numbers as ``pack`` has them.
 
-        Parameters
-        ----------
-        pieces, numbers
-            Pieces, and the numbers of those of texts, as ``pack`` returns them.
-        starts, stops
-            Where each of some texts begins and ends in ``numbers``, int64 (n,).
-
-        Returns
-        -------
-        data, offsets
-            The texts, one after another, and where each begins and the last ends, int64 (n + 1,);
-            ``None`` if a number is that of no piece.
+        Each of some texts lies in ``numbers`` from ``starts`` to ``stops``, int64 (n,). It returns
+        their bytes, one after another, and where each begins and the last ends, int64 (n + 1,);
+        ``None`` if a number is that of no piece.
         """
         check_array("pieces", pieces, np.uint64)
         check_array("numbers", numbers, np.uint16)
@@ -419,27 +344,21 @@ class Backend(ABC):
     def find_words(
         self, table: FoldArrays, text: str, least: int, question: bool, folded: bool = False
     ) -> list[str] | int | None:
-        """Find the words of one text.
+        """Find the words of one text; ``None`` if this backend does not find words.
+
+        It returns the page of the table instead that the text needs and that has no entries, or
+        ``PECULIAR_TEXT`` if it needs more than the table.
 
         Parameters
         ----------
-        table
-            The fold table.
-        text
-            The text.
+        table, text
+            The fold table, and the text.
         least
             Of how many characters a word is, at least: 1, 2 or 3.
         question
             Whether it is a question, of which fewer characters and clusters are words.
         folded
             Whether the text was folded as far as it needs more than the table.
-
-        Returns
-        -------
-        words
-            The words; or a number: the page of the table that the text needs and that has no
-            entries, or ``PECULIAR_TEXT`` if it needs more than the table; ``None`` if this
-            backend does not find words.
         """
         require(least in (1, 2, 3), "least is not 1, 2 or 3")
         return self._find_words(table, text, least, question, folded)
@@ -447,15 +366,7 @@ class Backend(ABC):
     def find_ascii_words(self, text: str) -> list[str] | None:
         """Find the words of a text in ASCII, as ``scripts.word_pattern`` does.
 
-        Parameters
-        ----------
-        text
-            The text.
-
-        Returns
-        -------
-        words
-            The words; ``None`` if this backend does not look for words.
+        It returns ``None`` if this backend does not look for words.
         """
         return None
 
@@ -471,20 +382,9 @@ class Backend(ABC):
     ) -> list[str] | None:
         """Return the terms of a text in ASCII: of the words that ``find_ascii_words`` finds.
 
-        Parameters
-        ----------
-        text
-            The text.
-        rules
-            What becomes of its words.
-        otherwise
-            How to find the terms of what is also one word. They come last, if there are other
-            terms. ``None``: they are not looked for.
-
-        Returns
-        -------
-        terms
-            The terms; ``None`` if this backend does not look for words.
+        ``rules`` say what becomes of its words, ``otherwise`` how to find the terms of what is also
+        one word, which come last, if there are other terms; ``None``: they are not looked for. It
+        returns ``None`` if this backend does not look for words.
         """
         return None
 
@@ -495,18 +395,9 @@ class Backend(ABC):
         otherwise: Otherwise | None = None,
         text: str = "",
     ) -> list[str]:
-        """Return the terms of words, one after another.
+        """Return the terms of words, one after another; as ``analyze_text``.
 
-        Parameters
-        ----------
-        words
-            The words.
-        rules
-            What becomes of them.
-        otherwise
-            As for ``analyze_text``.
-        text
-            The text that the words are of, for ``otherwise``.
+        ``text`` is what the words are of, for ``otherwise``.
         """
         known = rules.known
         of_words = {word: terms for word in words if (terms := known.get(word)) is not None}
@@ -524,25 +415,9 @@ class Backend(ABC):
         rules: WordRules,
         otherwise: Otherwise | None,
     ) -> tuple[TermLists, list[int]]:
-        """Return the terms of each of some texts.
+        """Return the terms of each text, and the numbers of those without; as ``analyze_text``.
 
-        Parameters
-        ----------
-        texts, utf8
-            The texts, and their UTF-8.
-        scanned
-            The words of the texts, as of questions.
-        rules
-            What becomes of words.
-        otherwise
-            As for ``analyze_text``.
-
-        Returns
-        -------
-        lists
-            The terms.
-        bare
-            The numbers of the texts without terms.
+        ``utf8`` is the texts' UTF-8, ``scanned`` their words, as of questions.
         """
         tokens, counts, _, _ = scanned
         check_array("tokens", tokens, np.uint32)
@@ -555,24 +430,10 @@ class Backend(ABC):
     def number_terms(
         self, queries: Sequence[Collection[str]], numbers: TermNumbers
     ) -> tuple[Int64, Int64]:
-        """Return the numbers of the terms of queries, looked up if they have none.
+        """Return the numbers of the terms of queries: the pointers and terms of ``Queries``.
 
-        Parameters
-        ----------
-        queries
-            The terms of each query.
-        numbers
-            The number of each term; takes those of new ones.
-
-        Returns
-        -------
-        pointers, terms
-            As ``Queries`` takes them.
-
-        Raises
-        ------
-        RuntimeError
-            If another thread makes a query longer.
+        ``numbers`` has the number of each term; those that have none are looked up, and added. A
+        ``RuntimeError`` says that another thread makes a query longer.
         """
         return self._number_terms(queries, numbers)
 
@@ -582,30 +443,12 @@ class Backend(ABC):
 
     @abstractmethod
     def crc32(self, data: bytes | memoryview, before: int = 0) -> int:
-        """Return the CRC-32 of bytes, as ``zlib.crc32``.
-
-        Parameters
-        ----------
-        data
-            The bytes.
-        before
-            That of what they follow.
-        """
+        """Return the CRC-32 of bytes behind those of which it is ``before``, as ``zlib.crc32``."""
 
     def checksums(self, data: UInt8, offsets: UInt64) -> UInt32:
-        """Return the CRC-32 of byte strings.
+        """Return the CRC-32 of byte strings, one after another in ``data``, uint32 (n,).
 
-        Parameters
-        ----------
-        data
-            The strings, one after another.
-        offsets
-            Where each begins, and where the last ends, (n + 1,), uint64.
-
-        Returns
-        -------
-        checksums
-            One for each string, uint32.
+        Where each begins, and where the last ends, is in ``offsets``, uint64 (n + 1,).
         """
         check_array("data", data, np.uint8)
         check_array("offsets", offsets, np.uint64)
@@ -615,7 +458,7 @@ class Backend(ABC):
     def count(
         self, tokens: UInt32, counts: UInt32, terms: int, first: int, spare: list[Any]
     ) -> tuple[Run, UInt32]:
-        """Count the tokens of some documents.
+        """Count the tokens of some documents; return postings and |d| of each document, uint32.
 
         Parameters
         ----------
@@ -629,13 +472,6 @@ class Backend(ABC):
             The number of the first document.
         spare
             Memory of earlier calls, to be used again; any threads may share it.
-
-        Returns
-        -------
-        run
-            The postings.
-        lengths
-            |d| of each document, uint32.
         """
         check_array("tokens", tokens, np.uint32)
         check_array("counts", counts, np.uint32)
@@ -649,22 +485,9 @@ class Backend(ABC):
     def divide(self, run: Run, groups: UInt8, count: int) -> tuple[Run, Int64]:
         """Put the terms of a run, and their postings, in the order of their groups.
 
-        Parameters
-        ----------
-        run
-            The postings.
-        groups
-            The group of each term, less than ``count``, uint8.
-        count
-            How many groups there are.
-
-        Returns
-        -------
-        divided
-            The same postings.
-        edges
-            Where the terms and, in the second row, the postings of each group begin, and where
-            those of the last end, int64 (2, count + 1).
+        The group of each term is less than ``count``, uint8. It returns the same postings, and
+        where the terms and, in the second row, the postings of each group begin, and where those of
+        the last end, int64 (2, count + 1).
         """
         check_array("groups", groups, np.uint8)
         require(lowest_and_highest(run.terms, -1)[1] < len(groups), "a term has no group")
@@ -673,16 +496,9 @@ class Backend(ABC):
         return self._divide(run, groups, count)
 
     def fill(self, run: Run, codes: Unsigned, target: PostingsTarget) -> None:
-        """Put the postings of a run into their places.
+        """Put the postings of a run into their places, ``target``.
 
-        Parameters
-        ----------
-        run
-            The postings.
-        codes
-            Their impact codes, of the type of ``target.codes``.
-        target
-            Where they go.
+        Their impact ``codes`` are of the type of ``target.codes``.
         """
         check_array("terms", run.terms, np.uint32)
         check_array("sizes", run.sizes, np.uint32)
@@ -712,6 +528,9 @@ class Backend(ABC):
     ) -> UInt8:
         """Return what the postings of a term reach in strips of 32 documents.
 
+        It is the largest level of each strip, 0 where the term is not, uint8 (s * in_block,); or
+        pairs, see ``StripBounds``, of which a gap of more than 255 is divided, with levels of 0.
+
         Parameters
         ----------
         documents, codes
@@ -724,12 +543,6 @@ class Backend(ABC):
             How many strips a block has; all documents are in these.
         limit
             The row has pairs if the term is in at most so many strips.
-
-        Returns
-        -------
-        row
-            The largest level of each strip, 0 where the term is not, uint8 (s * in_block,); or
-            pairs, see ``StripBounds``. A gap of more than 255 is divided, with levels of 0.
         """
         check_array("documents", documents, np.uint16)
         check_array("codes", codes, np.uint16)
@@ -765,73 +578,11 @@ class Backend(ABC):
                 more[number] = otherwise.analyze(others)
         return [*of_words], more, bare
 
-    @abstractmethod
-    def _search(
-        self,
-        segment: SegmentArrays,
-        terms: TermArrays,
-        queries: Queries,
-        floors: Float64,
-        plan: SearchPlan,
-        matches: Matches,
-    ) -> None: ...
-
-    @abstractmethod
-    def _search_one(
-        self,
-        segment: SegmentArrays,
-        terms: TermArrays,
-        query: Sequence[int],
-        weights: Sequence[float],
-        floor: float,
-        plan: SearchPlan,
-    ) -> tuple[list[int], list[float]]: ...
-
-    @abstractmethod
-    def _find_wrong(
-        self, documents: UInt16, starts: Int64, block_size: int, size: int
-    ) -> str | None: ...
-
-    @abstractmethod
-    def _unpack(
-        self, pieces: UInt64, numbers: UInt16, starts: Int64, stops: Int64
-    ) -> tuple[UInt8, Int64] | None: ...
-
     def _find_pieces(self, data: UInt8, offsets: Int64, often: int) -> Pieces | None:
         return None
 
     def _pack(self, pieces: Pieces, data: UInt8, offsets: Int64) -> tuple[UInt16, Int64]:
         raise NotImplementedError
-
-    @abstractmethod
-    def _number_terms(
-        self, queries: Sequence[Collection[str]], numbers: TermNumbers
-    ) -> tuple[Int64, Int64]: ...
-
-    @abstractmethod
-    def _checksums(self, data: UInt8, offsets: UInt64) -> UInt32: ...
-
-    @abstractmethod
-    def _count(
-        self, tokens: UInt32, counts: UInt32, terms: int, first: int, spare: list[Any]
-    ) -> tuple[Run, UInt32]: ...
-
-    @abstractmethod
-    def _divide(self, run: Run, groups: UInt8, count: int) -> tuple[Run, Int64]: ...
-
-    @abstractmethod
-    def _fill(self, run: Run, codes: Unsigned, target: PostingsTarget) -> None: ...
-
-    @abstractmethod
-    def _strip_row(
-        self,
-        documents: UInt16,
-        codes: UInt16,
-        starts: Int64,
-        levels: UInt8,
-        in_block: int,
-        limit: int,
-    ) -> UInt8: ...
 
 
 def _check_texts(data: UInt8, offsets: Int64) -> None:

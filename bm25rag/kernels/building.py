@@ -54,15 +54,7 @@ def _checksums(
 
 
 def count(tokens, counts, terms, spare):
-    """Count the tokens of some documents; see ``Backend.count``.
-
-    Returns
-    -------
-    terms, sizes, documents, tf
-        The postings; see ``Run``.
-    lengths
-        |d| of each document.
-    """
+    """Count the tokens of some documents; see ``Backend.count`` and ``Run``."""
     in_tokens: cython.const[cython.uint][::1] = view(tokens)
     in_counts: cython.const[cython.uint][::1] = view(counts)
     lengths = np.zeros(len(counts), np.uint32)
@@ -220,15 +212,7 @@ def _group(
 
 
 def divide(run, groups, count: cython.Py_ssize_t):
-    """Put the terms of a run in the order of their groups; see ``Backend.divide``.
-
-    Returns
-    -------
-    terms, sizes, documents, tf
-        Those of the run.
-    edges
-        Where the terms and the postings of each group begin, and the last end, (2, count + 1).
-    """
+    """Put the terms of a run in the order of their groups; see ``Backend.divide``."""
     outs = [np.empty_like(array) for array in run[:4]]
     edges = np.zeros((2, count + 1), np.int64)
     terms: cython.const[cython.uint][::1] = view(run.terms)

@@ -47,7 +47,7 @@ def crc_after(
     return ~crc_of(~before, data, size)  # noqa: F821 - of the .pxd
 
 
-def crc32(data, before: cython.uint):
+def crc32(data, before: cython.uint = 0):
     """Return the CRC-32 of bytes that follow others; see ``Backend.crc32``."""
     if not _FAST:
         return zlib.crc32(data, before)

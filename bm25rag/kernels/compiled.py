@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bm25rag.common.arrays import Float64, Int64, UInt8, UInt16, UInt32, UInt64, Unsigned
-from bm25rag.kernels.boundary import Backend, KnownWords, Otherwise, WordRules
+from bm25rag.common.arrays import Float64, Int64, UInt8, UInt16, UInt32
+from bm25rag.kernels.boundary import Backend, Otherwise, WordRules
 from bm25rag.kernels.checks import require
 from bm25rag.kernels.loading import WRITING, find, load
 from bm25rag.kernels.records import (
     Matches,
     Pieces,
     PostingsArrays,
-    PostingsTarget,
     Queries,
     Run,
     SearchPlan,
@@ -23,10 +22,10 @@ from bm25rag.kernels.records import (
     TermNumbers,
     TermTable,
 )
-from bm25rag.kernels.term_lists import TermLists, WordTerms
+from bm25rag.kernels.term_lists import TermLists
 
 if TYPE_CHECKING:
-    from bm25rag.kernels.scanner_interface import FoldArrays, Scanned, Scanner, Texts
+    from bm25rag.kernels.scanner_interface import FoldArrays, Scanner
 
 find("shared")  # which all import
 checksum = load("checksum")  # which others import
@@ -41,11 +40,27 @@ for _name in WRITING:
     find(_name)  # or a build would be the first to miss it
 
 
+def _of_building(name: str) -> Any:
+    """Return a loop of ``building``, which is loaded when it is first called."""
+
+    def call(_: Backend, *arguments: Any) -> Any:
+        from bm25rag.kernels.compiled_writing import building
+
+        return getattr(building, name)(*arguments)
+
+    return call
+
+
 class CompiledBackend(Backend):
     """Compiled code."""
 
     name = "compiled"
     make_hits, make_models = staticmethod(making.make_hits), staticmethod(making.make_models)
+    crc32, known_words = staticmethod(checksum.crc32), staticmethod(known_words.KnownWords)
+    analyze_words = staticmethod(analyzing.analyze_words)
+    _analyze_texts = staticmethod(analyzing.analyze_texts)
+    _find_wrong, _unpack = staticmethod(lookup.find_wrong), staticmethod(lookup.unpack)
+    _checksums, _fill, _strip_row = map(_of_building, ("checksums", "fill", "strip_row"))
 
     @property
     def scanner(self) -> Scanner:
@@ -82,17 +97,6 @@ class CompiledBackend(Backend):
         )
         return matches
 
-    def crc32(self, data: bytes | memoryview, before: int = 0) -> int:
-        """Return the CRC-32 of bytes; see ``Backend``."""
-        crc: int = checksum.crc32(data, before)
-        return crc
-
-    def _find_wrong(
-        self, documents: UInt16, starts: Int64, block_size: int, size: int
-    ) -> str | None:
-        wrong: str | None = lookup.find_wrong(documents, starts, block_size, size)
-        return wrong
-
     def _find_words(
         self, table: FoldArrays, text: str, least: int, question: bool, folded: bool
     ) -> list[str] | int | None:
@@ -104,15 +108,9 @@ class CompiledBackend(Backend):
         return words
 
     def find_ascii_words(self, text: str) -> list[str] | None:
-        """Find the words of a text in ASCII; see ``Backend``."""
         require(text.isascii(), "the text is not ASCII")
         words: list[str] = analyzing.find_ascii_words(text)
         return words
-
-    def known_words(self) -> KnownWords:
-        """Return what remembers the terms of words; see ``Backend``."""
-        remembered: KnownWords = known_words.KnownWords()
-        return remembered
 
     def analyze_text(
         self,
@@ -120,34 +118,10 @@ class CompiledBackend(Backend):
         rules: WordRules,
         otherwise: Otherwise | None = None,
     ) -> list[str] | None:
-        """Return the terms of a text in ASCII; see ``Backend``."""
         if not text.isascii():
             require(False, "the text is not ASCII")
         terms: list[str] = analyzing.analyze_text(text, rules, otherwise)
         return terms
-
-    def analyze_words(
-        self,
-        words: list[str],
-        rules: WordRules,
-        otherwise: Otherwise | None = None,
-        text: str = "",
-    ) -> list[str]:
-        """Return the terms of words, one after another; see ``Backend``."""
-        terms: list[str] = analyzing.analyze_words(words, rules, otherwise, text)
-        return terms
-
-    def _analyze_texts(
-        self,
-        texts: Sequence[str],
-        utf8: Texts,
-        scanned: Scanned,
-        rules: WordRules,
-        otherwise: Otherwise | None,
-    ) -> tuple[list[WordTerms], dict[int, list[str]], list[int]]:
-        analyzed: tuple[list[WordTerms], dict[int, list[str]], list[int]]
-        analyzed = analyzing.analyze_texts(texts, utf8, scanned, rules, otherwise)
-        return analyzed
 
     def _number_terms(
         self, queries: Sequence[Collection[str]], numbers: TermNumbers
@@ -158,23 +132,15 @@ class CompiledBackend(Backend):
         return numbered
 
     def number_query(self, query: Collection[str], numbers: TermNumbers) -> list[int]:
-        """Return the numbers of the terms of one query; see ``Backend``."""
         table = numbers.table
         prepared = None if table is None else table.prepared or _prepare_table(table)
         term_numbers: list[int] = searching.number_query(query, numbers, prepared)
         return term_numbers
 
     def decode(self, strings: StringArrays, numbers: Sequence[int]) -> list[str] | None:
-        """Decode some strings; see ``Backend``."""
         prepared = strings.prepared or _prepare_strings(strings)
         decoded: list[str] | None = lookup.decode(prepared, numbers)
         return decoded
-
-    def _unpack(
-        self, pieces: UInt64, numbers: UInt16, starts: Int64, stops: Int64
-    ) -> tuple[UInt8, Int64] | None:
-        unpacked: tuple[UInt8, Int64] | None = lookup.unpack(pieces, numbers, starts, stops)
-        return unpacked
 
     def _find_pieces(self, data: UInt8, offsets: Int64, often: int) -> Pieces | None:
         from bm25rag.kernels.compiled_writing import packing
@@ -186,12 +152,6 @@ class CompiledBackend(Backend):
 
         numbers, ends = packing.pack(*pieces, data, offsets)
         return numbers, ends
-
-    def _checksums(self, data: UInt8, offsets: UInt64) -> UInt32:
-        from bm25rag.kernels.compiled_writing import building
-
-        checksums: UInt32 = building.checksums(data, offsets)
-        return checksums
 
     def _count(
         self, tokens: UInt32, counts: UInt32, terms: int, first: int, spare: list[Any]
@@ -206,25 +166,6 @@ class CompiledBackend(Backend):
 
         terms, sizes, documents, tf, edges = building.divide(run, groups, count)
         return Run(terms, sizes, documents, tf, run.first), edges
-
-    def _fill(self, run: Run, codes: Unsigned, target: PostingsTarget) -> None:
-        from bm25rag.kernels.compiled_writing import building
-
-        building.fill(run, codes, target)
-
-    def _strip_row(
-        self,
-        documents: UInt16,
-        codes: UInt16,
-        starts: Int64,
-        levels: UInt8,
-        in_block: int,
-        limit: int,
-    ) -> UInt8:
-        from bm25rag.kernels.compiled_writing import building
-
-        row: UInt8 = building.strip_row(documents, codes, starts, levels, in_block, limit)
-        return row
 
 
 def _prepare_strings(arrays: StringArrays) -> Any:

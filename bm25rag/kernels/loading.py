@@ -19,18 +19,10 @@ _TOGETHER = 1.0
 
 
 def load(name: str) -> ModuleType:
-    """Import a kernel; those that it imports must have been loaded.
+    """Import a kernel by its module's name here; those that it imports must have been loaded.
 
-    Parameters
-    ----------
-    name
-        Its module's name within this package.
-
-    Raises
-    ------
-    ImportError
-        If it was not compiled, or not for this Python or this machine, or before its source
-        changed.
+    An ``ImportError`` says that it was not compiled, or not for this Python or this machine, or
+    before its source changed.
     """
     full = f"{__package__}.{name}"
     if INTERPRETED:

@@ -86,7 +86,6 @@ class NumpyBackend(Backend):
         return numbers.tolist(), best.tolist()
 
     def crc32(self, data: bytes | memoryview, before: int = 0) -> int:
-        """Return the CRC-32 of bytes; see ``Backend``."""
         return zlib.crc32(data, before)
 
     def _find_wrong(
@@ -101,7 +100,6 @@ class NumpyBackend(Backend):
         return "documents" if falls else None
 
     def decode(self, strings: StringArrays, numbers: Sequence[int]) -> list[str] | None:
-        """Decode some strings; see ``Backend``."""
         if len(strings.file.flags) or min(numbers, default=0) < 0:
             return None
         if max(numbers, default=0) >= len(strings.offsets) - 1 or strings.data.itemsize > 1:
@@ -136,7 +134,6 @@ class NumpyBackend(Backend):
         return pointers, terms
 
     def number_query(self, query: Collection[str], numbers: TermNumbers) -> list[int]:
-        """Return the numbers of the terms of one query; see ``Backend``."""
         return list(map(numbers.__getitem__, query))
 
     def _checksums(self, data: UInt8, offsets: UInt64) -> UInt32:
@@ -221,23 +218,12 @@ class NumpyBackend(Backend):
 def sum_parts(
     segment: SegmentArrays, starts: Int64, idf: Float32, counts: Float64
 ) -> tuple[Float64, Bool]:
-    """Score every document of a segment for one query.
+    """Score every document of a segment of n for one query.
 
-    Parameters
-    ----------
-    segment
-        The n documents.
-    starts, idf
-        The terms, as ``TermArrays`` has them, in order of first occurrence.
-    counts
-        How often each term occurs in the query, or its weight, (t,), float64.
-
-    Returns
-    -------
-    scores
-        Sums of the parts, without the shift, (n,), float64.
-    touched
-        Which documents contain a query term, (n,).
+    ``starts`` and ``idf`` are those of its terms, as ``TermArrays`` has them, in order of first
+    occurrence; ``counts`` how often each occurs in the query, or its weight, (t,), float64. It
+    returns the sums of the parts, without the shift, (n,), float64, and which documents contain a
+    query term, (n,).
     """
     size, block_size = segment.size, segment.block_size
     scores, touched = np.zeros(size), np.zeros(size, np.bool_)

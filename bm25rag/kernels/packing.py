@@ -87,12 +87,8 @@ def _eight(
 def find_pieces(data, offsets, often: cython.int):
     """Find pieces; see ``Backend.find_pieces``.
 
-    Returns
-    -------
-    pieces
-        The bytes of each.
-    slots
-        A hash table of them, of any size below 2^32: the tag of its hash, and its number.
+    It returns the bytes of each, and a hash table of them, of any size below 2^32: the tag of its
+    hash, and its number.
     """
     pieces, slots = np.zeros(_MOST_PIECES, np.uint64), np.zeros(_SLOTS, np.uint32)
     pieces[:256] = np.arange(256)

@@ -27,32 +27,12 @@ STRIP, STRIP_GAP = 32, 255
 
 
 class SegmentArrays:
-    """What a search reads of one segment.
+    """What a search reads of one segment of ``size`` documents, at least 1.
 
-    Parameters
-    ----------
-    documents, codes
-        The postings, (P,); documents uint16, numbered within their blocks, codes uint16 or
-        uint32.
-    weights
-        ``f(tf, |d|)`` of every impact code, (C,), float32.
-    size
-        Number n of documents, at least 1.
-    block_size
-        How many documents a block has.
-    bounds
-        The least and the largest of ``weights``, if they are known.
-    strips
-        Bounds of strips; ``None``: there are none.
+    The postings are ``documents``, uint16, numbered within their blocks of ``block_size``, and
+    ``codes``, uint16 or uint32, (P,). ``weights`` are ``f(tf, |d|)`` of every impact code, (C,),
+    float32; ``bounds`` the least and the largest of them, if they are known.
     """
-
-    documents: UInt16
-    codes: Unsigned
-    weights: Float32
-    size: int
-    block_size: int
-    lowest: float
-    highest: float
 
     __slots__ = (
         *("block_size", "blocks", "codes", "documents", "highest", "lowest", "prepared", "size"),
@@ -177,21 +157,10 @@ class StripBounds:
 class TermArrays:
     """Terms that queries refer to by number, as one segment has them.
 
-    Parameters
-    ----------
-    starts
-        Where the postings of u terms begin in each of s blocks, and where they end,
-        (u, s + 1), int64.
-    idf
-        Their inverse document frequencies, (u,), float32.
-    absent
-        f(0): the weight of a term that a document lacks, float32.
+    ``starts`` are where the postings of u terms begin in each of s blocks, and where they end,
+    (u, s + 1), int64; ``idf`` their inverse document frequencies, (u,), float32; ``absent`` f(0),
+    the weight of a term that a document lacks, float32.
     """
-
-    absent: np.float32
-    blocks: int
-    idf: Float32
-    starts: Int64
 
     __slots__ = ("absent", "blocks", "idf", "prepared", "starts")
 
@@ -236,32 +205,14 @@ class TermNumbers(dict[str, int], ABC):
 
 
 class TermTable:
-    """Where terms without a number are looked up, and what takes their data.
+    """Where terms without a number are looked up, in the ``postings`` of each segment.
 
-    Parameters
-    ----------
-    postings
-        Those of each segment.
-    terms
-        The numbered terms of each segment, u of them; a new one's ``starts`` and ``idf`` are
-        written there.
-    frequencies
-        Takes the document frequencies of terms, (u,), int64.
-    idfs
-        The idf of the least document frequencies, from 1 on, float32.
-    free
-        Yields each number below u that is not used yet, once.
-    counts
-        Whether the document frequency of a term is the number of its postings.
+    The data of a new one are written to ``terms``, the numbered terms of each segment, u of them,
+    and to ``frequencies``, their document frequencies, (u,), int64. ``idfs`` are the idf of the
+    least document frequencies, from 1 on, float32. ``free`` yields each number below u that is not
+    used yet, once. ``counts`` is whether the document frequency of a term is the number of its
+    postings.
     """
-
-    postings: Sequence[PostingsArrays]
-    terms: Sequence[TermArrays]
-    frequencies: Int64
-    idf: Float32
-    idfs: Float32
-    free: Iterator[int]
-    counts: bool
 
     __slots__ = (
         *("counts", "free", "frequencies", "idf", "idfs", "postings", "prepared", "terms"),
@@ -291,47 +242,25 @@ class TermTable:
 
 
 class FileBlocks(NamedTuple):
-    """Where some arrays lie in a file, and which blocks of that have been checked.
+    """Where some arrays lie in a file, and which blocks of that have been checked."""
 
-    Parameters
-    ----------
-    flags
-        1 for each block that has been checked, else 0, uint8; read anew by each call, which may
-        check more. Empty: the arrays need no check.
-    size
-        How many bytes a block has.
-    places
-        Where each array begins, in bytes.
-    data
-        All blocks, uint8.
-    sums
-        The CRC-32 that each block must have, uint32; empty: the kernels check none.
-    """
-
+    # 1 for each block that has been checked, else 0; read anew by each call, which may check more.
+    # Empty: the arrays need no check.
     flags: UInt8
-    size: int
-    places: Sequence[int]
-    data: UInt8 = np.empty(0, np.uint8)
+    size: int  # of a block, in bytes
+    places: Sequence[int]  # where each array begins, in bytes
+    data: UInt8 = np.empty(0, np.uint8)  # all blocks
+    # The CRC-32 that each block must have; empty: the kernels check none.
     sums: UInt32 = np.empty(0, np.uint32)
 
 
 class StringArrays:
     """Strings in UTF-8, one after another.
 
-    Parameters
-    ----------
-    offsets
-        Where each begins, and where the last ends, uint32 or uint64 (n + 1,).
-    data
-        Their bytes, uint8; with ``pieces``, the numbers of their pieces, uint16.
-    file
-        Where ``offsets``, ``data`` and ``pieces`` lie; ``None``: in no file.
-    pieces
-        What they are put together of, see ``Pieces``; ``None``: of bytes.
+    ``offsets`` are where each begins, and where the last ends, uint32 or uint64 (n + 1,). ``data``
+    are their bytes, uint8, or the numbers of their ``pieces``, uint16, see ``Pieces``. ``file`` is
+    where all of these lie; ``None``: in no file.
     """
-
-    data: UInt8 | UInt16
-    offsets: Unsigned
 
     __slots__ = ("data", "file", "offsets", "pieces", "prepared")
 
@@ -355,17 +284,11 @@ class StringArrays:
 class Pieces(NamedTuple):
     """Byte strings that are frequent in some texts, and a table to find them in.
 
-    Parameters
-    ----------
-    bytes
-        Those of each piece, the first lowest, uint64 (c,). The first 256 are single bytes; no
-        other piece has a zero among its bytes.
-    slots
-        What a backend finds them in.
+    The first 256 are single bytes; no other piece has a zero among its bytes.
     """
 
-    bytes: UInt64
-    slots: UInt32
+    bytes: UInt64  # those of each piece, the first lowest, (c,)
+    slots: UInt32  # what a backend finds them in
 
 
 class PostingsArrays:
@@ -391,19 +314,6 @@ class PostingsArrays:
         Where ``indptr``, ``documents``, ``codes``, ``edges`` and ``high`` lie; ``None``: in no
         file. The other arrays have been checked.
     """
-
-    terms: StringArrays
-    keys: UInt32
-    indptr: UInt32
-    documents: UInt16
-    codes: Unsigned
-    code_count: int
-    size: int
-    block_size: int
-    frequent: UInt32
-    edges: UInt32
-    before: UInt32
-    high: UInt16
 
     __slots__ = (
         *("before", "block_size", "blocks", "code_count", "codes", "documents", "edges", "file"),
@@ -454,22 +364,12 @@ class PostingsArrays:
 
 
 class Queries:
-    """The terms of q queries.
+    """The terms of q queries, which a search checks.
 
-    Parameters
-    ----------
-    pointers
-        Where each query begins in ``terms``, (q + 1,), int64; a search checks that they ascend.
-    terms
-        The terms of each query, repeats included, int64; -1 for one of no document. A search
-        checks them, too.
-    weights
-        Their weights, one for each of ``terms``, finite, float64; empty: each counts once.
+    ``pointers`` are where each query begins in ``terms``, ascending, (q + 1,), int64. Terms may be
+    repeated, int64; -1 is one of no document. Each has a weight, finite, float64; if ``weights``
+    are empty, each counts once.
     """
-
-    pointers: Int64
-    terms: Int64
-    weights: Float64
 
     __slots__ = ("pointers", "terms", "weights")
 
@@ -492,16 +392,7 @@ class Queries:
 
 
 class Allowed:
-    """Which of the n documents of a segment may be returned.
-
-    Parameters
-    ----------
-    mask
-        Whether each may, bool (n,); not to be changed.
-    """
-
-    count: int
-    size: int
+    """Which of the n documents of a segment may be returned: a mask, bool (n,), not changed."""
 
     __slots__ = ("_mask", "_numbers", "count", "size")
 
@@ -572,14 +463,6 @@ class SearchPlan:
         How many times fewer documents than all may be returned if these are looked at first.
     """
 
-    allowed: Allowed | None
-    coarse: int
-    filtered_first: int
-    heavy: int
-    k: int
-    sparse: int
-    window: int
-
     __slots__ = (
         "allowed", "coarse", "filtered_first", "heavy", "k", "prepared", "sparse", "window",
     )  # fmt: skip
@@ -603,76 +486,35 @@ class SearchPlan:
 
 
 class Matches(NamedTuple):
-    """Takes what a search finds; unused cells become -1 and -inf.
+    """Takes what a search finds; unused cells become -1 and -inf."""
 
-    Parameters
-    ----------
-    numbers
-        Documents by score descending, then number ascending, int64 (q, k).
-    scores
-        Their scores, float64 (q, k).
-    counts
-        How many matches each query has, int64 (q,).
-    """
-
-    numbers: Int64
-    scores: Float64
-    counts: Int64
+    numbers: Int64  # documents by score descending, then number ascending, (q, k)
+    scores: Float64  # (q, k)
+    counts: Int64  # how many matches each query has, (q,)
 
 
 class Run(NamedTuple):
-    """Postings of some documents, grouped by term; numbers are as narrow as they can be.
+    """Postings of some documents, grouped by term; numbers are as narrow as they can be."""
 
-    Parameters
-    ----------
-    terms
-        Distinct terms in any order, uint32 (u,).
-    sizes
-        How many postings each has, uint32 (u,).
-    documents
-        Their documents, less ``first``, ascending for each term; uint16 or uint32 (p,).
-    tf
-        Their term frequencies; uint8, uint16 or uint32 (p,).
-    first
-        The number of the first document.
-    """
-
-    terms: UInt32
-    sizes: UInt32
-    documents: Unsigned
-    tf: Unsigned
-    first: int
+    terms: UInt32  # distinct ones in any order, (u,)
+    sizes: UInt32  # how many postings each has, (u,)
+    documents: Unsigned  # less ``first``, ascending for each term, uint16 or uint32 (p,)
+    tf: Unsigned  # uint8, uint16 or uint32 (p,)
+    first: int  # the number of the first document
 
 
 class PostingsTarget(NamedTuple):
-    """Where ``fill`` puts postings.
+    """Where ``fill`` puts postings."""
 
-    Parameters
-    ----------
-    cursors
-        Where the next posting of each term goes, int64 (v,); moved on.
-    documents
-        Takes documents within their blocks, uint16.
-    codes
-        Takes impact codes, uint16 or uint32.
-    block_size
-        How many documents a block has.
-    targets
-        Where the blocks of each term's postings go, int64 (v,), if there are several blocks:
-        -1 - r for row r of ``cells``, else what a posting's place in ``high`` is less.
-    cells
-        Counts postings by row and block, uint32 (m, s).
-    high
-        Takes the block of each posting of the other terms, uint16.
-    """
-
-    cursors: Int64
-    documents: UInt16
-    codes: Unsigned
+    cursors: Int64  # where the next posting of each term goes, (v,); moved on
+    documents: UInt16  # takes documents within their blocks
+    codes: Unsigned  # takes impact codes, uint16 or uint32
     block_size: int
+    # Where the blocks of each term's postings go, (v,), if there are several blocks: -1 - r for row
+    # r of ``cells``, else what a posting's place in ``high`` is less.
     targets: Int64
-    cells: UInt32
-    high: UInt16
+    cells: UInt32  # counts postings by row and block, (m, s)
+    high: UInt16  # takes the block of each posting of the other terms
 
 
 def _check_blocks(file: FileBlocks | None, arrays: Sequence[np.ndarray[Any, Any]]) -> FileBlocks:

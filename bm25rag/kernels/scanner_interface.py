@@ -31,13 +31,9 @@ BEYOND = 16
 
 
 class FoldArrays:
-    """The fold table, as ``Backend.find_words`` takes it.
+    """The fold table: an entry for every code point, (0x110000,), uint64; see ``fold_bits``.
 
-    Parameters
-    ----------
-    entries
-        An entry for every code point, (0x110000,), uint64; see ``fold_bits``. 0 if there is none;
-        it may be written at any time.
+    0 if there is none; it may be written at any time.
     """
 
     __slots__ = ("entries", "prepared")
@@ -50,15 +46,7 @@ class FoldArrays:
 
 
 class Texts:
-    """Texts in UTF-8, one after the other.
-
-    Parameters
-    ----------
-    data
-        The bytes, uint8.
-    ends
-        Where each text ends, int64 (n,).
-    """
+    """Texts in UTF-8, one after the other, uint8, and where each ends, int64 (n,)."""
 
     __slots__ = ("data", "ends")
 
@@ -71,55 +59,29 @@ class Texts:
 
 
 class Scanned(NamedTuple):
-    """What a scan found.
+    """What a scan found; of bigrams that were sorted the pool has nothing."""
 
-    Parameters
-    ----------
-    tokens
-        The word of every token, uint32.
-    counts
-        How many tokens each text has, uint32 (n,).
-    entries, pool
-        The words; see ``WordTable``. Of bigrams that were sorted the pool has nothing.
-    """
-
-    tokens: UInt32
-    counts: UInt32
-    entries: UInt64
+    tokens: UInt32  # the word of every token
+    counts: UInt32  # how many tokens each text has, (n,)
+    entries: UInt64  # the words, as in ``WordTable``
     pool: UInt8
 
 
 class WordTable(NamedTuple):
-    """A hash table from byte strings to numbers.
+    """A hash table from byte strings to numbers."""
 
-    Parameters
-    ----------
-    slots
-        Open addressing, at most half full: half a hash above, a word's number plus one
-        below; a power of two of them, uint64.
-    entries
-        A row for each word, in the order in which they came: the two numbers of its key,
-        where it begins in the pool, and its length; uint64 (w, 4).
-    pool
-        The words, with a line feed after each, uint8.
-    used
-        How many words there are, and bytes in the pool, int64 (2,).
-    """
-
+    # Open addressing, at most half full: half a hash above, a word's number plus one below; a power
+    # of two of them.
     slots: UInt64
+    # A row for each word, in the order in which they came: the two numbers of its key, where it
+    # begins in the pool, and its length; (w, 4).
     entries: UInt64
-    pool: UInt8
-    used: Int64
+    pool: UInt8  # the words, with a line feed after each
+    used: Int64  # how many words there are, and bytes in the pool, (2,)
 
 
 class Scanner:
-    """Finds the words of texts, and numbers them; only compiled code has one.
-
-    Parameters
-    ----------
-    scanning, word_table
-        The kernels, whose loops it calls.
-    """
+    """Finds the words of texts, and numbers them, by loops that only compiled code has."""
 
     def __init__(self, scanning: ModuleType, word_table: ModuleType) -> None:
         self._scanning, self._words = scanning, word_table
@@ -131,22 +93,9 @@ class Scanner:
         return utf8
 
     def find_peculiar(self, texts: Texts, fold_table: UInt64) -> tuple[list[int], list[int]]:
-        """Find texts that need more than the fold table, or of which it lacks characters.
+        """Return which texts need more than the fold table, if it lacks no characters.
 
-        Parameters
-        ----------
-        texts
-            The texts.
-        fold_table
-            An entry for every code point, (0x110000,), uint64; see ``fold_bits``. 0 if there
-            is none.
-
-        Returns
-        -------
-        peculiar
-            Which texts need more than the table, if it lacks none.
-        pages
-            Which pages of the table they need that have no entries.
+        And which pages of the table they need that have no entries; see ``FoldArrays``.
         """
         _check_table(fold_table)
         peculiar, pages = self._scanning.find_peculiar(texts, fold_table)
@@ -191,32 +140,17 @@ class Scanner:
         return table
 
     def add_words(self, scanned: Scanned, words: WordTable) -> tuple[WordTable, UInt32]:
-        """Give the words of a scan numbers in a table.
+        """Give the words of a scan numbers in a table; return the number of each, uint32.
 
-        Returns
-        -------
-        words
-            The table, perhaps larger now; the one given is used up.
-        numbers
-            The number of each word of the scan, uint32.
+        And, before them, the table, perhaps larger now: the one given is used up.
         """
         larger, numbers = self._words.adopt(scanned, words)
         return larger, numbers
 
     def add_strings(self, texts: Texts, words: WordTable) -> tuple[WordTable, UInt32]:
-        """Give strings numbers in a table.
+        """Do as ``add_words``, which may use the same table, for strings.
 
-        Parameters
-        ----------
-        texts
-            The strings, with a byte left out behind each, and ``BEYOND`` bytes after the last.
-        words
-            As for ``add_words``, which may use the same table.
-
-        Returns
-        -------
-        words, numbers
-            As ``add_words`` returns them.
+        A byte is left out behind each in ``texts``, and ``BEYOND`` bytes come after the last.
         """
         # Each begins behind the byte left out, so that the ends themselves ascend by one or more.
         check_rising("ends", texts.ends - np.arange(len(texts.ends)), len(texts.data) - BEYOND)
@@ -228,20 +162,10 @@ class Scanner:
     ) -> tuple[UInt32, UInt32]:
         """Put terms in the place of words, and nothing in that of stop words.
 
-        Parameters
-        ----------
-        tokens, counts
-            Words, and how many each text has; see ``Scanned``.
-        plain
-            The term of each word, or ``STOPPED``, uint32; ``SEVERAL`` and a number n for a word
-            that is several terms or none.
-        starts, terms
-            The terms of these words: from ``starts[n]`` on, int64, to the next in ``terms``.
-
-        Returns
-        -------
-        tokens, counts
-            The same for terms.
+        ``tokens`` and ``counts`` are words, and how many each text has, see ``Scanned``; the same
+        for terms is returned. ``plain`` is the term of each word, or ``STOPPED``, uint32;
+        ``SEVERAL`` and a number n for a word that is several terms or none, which are those from
+        ``starts[n]`` on, int64, to the next in ``terms``.
         """
         of_words = (("tokens", tokens), ("counts", counts), ("plain", plain), ("terms", terms))
         for name, array in of_words:

@@ -288,13 +288,7 @@ def _are_plain(
 
 
 def scan(texts, fold_table, least, possessives, joins, question, spare):
-    """Turn texts into numbers of their words; see ``Scanner.scan``.
-
-    Returns
-    -------
-    tokens, counts, entries, pool
-        As ``Scanned`` has them.
-    """
+    """Turn texts into numbers of their words; see ``Scanner.scan`` and ``Scanned``."""
     bytes_: cython.Py_ssize_t = len(texts.data)
     number: cython.Py_ssize_t = len(texts.ends)
     size: cython.Py_ssize_t = bytes_ + number
@@ -333,13 +327,7 @@ def scan(texts, fold_table, least, possessives, joins, question, spare):
 @cython.nogil
 @cython.exceptval(-1, check=False)
 def _run(it: _Scan, words: Words, size: cython.Py_ssize_t, possessives: cython.bint) -> cython.int:
-    """Find and number the words of texts, of so many bytes with the gaps; return -1 after an error.
-
-    Parameters
-    ----------
-    possessives
-        As for ``Scanner.scan``.
-    """
+    """Find and number the words of texts, of ``size`` with the gaps; return -1 after an error."""
     i: cython.Py_ssize_t
     it.strange = -1
     it.signs = it.table[_FULL_STOP] >> SIGN & 0xFF != 0

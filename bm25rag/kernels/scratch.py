@@ -248,19 +248,10 @@ def _allot(
     room: cython.Py_ssize_t,
     longest: cython.Py_ssize_t,
 ) -> Scratch:
-    """Make the memory that queries are answered in.
+    """Make the memory that queries of ``longest`` terms are answered in.
 
-    Parameters
-    ----------
-    segment
-        The segment.
-    width
-        Documents of a window, a multiple of 64.
-    room
-        For matches that are collected, beside those of a window; terms are sorted there, too, and
-        strips of a block wait.
-    longest
-        Terms of a query.
+    ``width`` are the documents of a window, a multiple of 64; ``room`` is for matches that are
+    collected, beside those of a window; terms are sorted there, too, and strips of a block wait.
     """
     scratch: Scratch = Scratch()
     scratch.next = None

@@ -35,14 +35,8 @@ _PLUS = cython.declare(cython.int, 32)
 def class_of(entry: cython.ulonglong, in_cluster: cython.bint, inside: cython.bint) -> cython.int:
     """Return the classes of a character, for what ``is_inside`` asks of those before a sign.
 
-    Parameters
-    ----------
-    entry
-        Its entry in the fold table; see ``fold_bits``.
-    in_cluster
-        Whether it follows a Southeast Asian cluster, to which a mark then belongs.
-    inside
-        Whether it is inside a word.
+    ``entry`` is that in the fold table, see ``fold_bits``; ``in_cluster`` whether it follows a
+    Southeast Asian cluster, to which a mark then belongs; ``inside`` whether it is inside a word.
     """
     kind: cython.int = entry >> KIND & 0xFF
     sign: cython.int = entry >> SIGN & 0xFF
@@ -71,16 +65,10 @@ def is_inside(
     following: cython.ulonglong,
     after: cython.ulonglong,
 ) -> cython.bint:
-    """Whether a sign is inside a word.
+    """Whether a sign is inside a word, by its entry in the fold table; see ``fold_bits``.
 
-    Parameters
-    ----------
-    entry
-        The sign's entry in the fold table; see ``fold_bits``.
-    prior
-        The classes of the two characters before it.
-    following, after
-        The entries of the two characters behind it.
+    ``prior`` are the classes of the two characters before it, ``following`` and ``after`` the
+    entries of the two behind it.
     """
     sign: cython.int = entry >> SIGN & 0xFF
     kind: cython.int = following >> KIND & 0xFF

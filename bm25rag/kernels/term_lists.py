@@ -23,15 +23,9 @@ class TermLists(Sequence[list[str]]):
     """The terms of each of some texts; a list is made when asked for.
 
     A search looks up the terms of each word once, and needs no lists.
-
-    Parameters
-    ----------
-    of_words
-        The terms of the distinct words of all texts.
-    tokens, counts
-        The words of the texts by their numbers, uint32, and how many each text has, uint32 (n,).
-    more
-        The further terms of texts that have any, by the number of the text.
+    ``of_words`` are the terms of the distinct words of all texts, ``tokens`` the words of the texts
+    by their numbers, uint32, ``counts`` how many each text has, uint32 (n,), and ``more`` the
+    further terms of texts that have any, by the number of the text.
     """
 
     __slots__ = ("_ends", "counts", "more", "of_words", "tokens")

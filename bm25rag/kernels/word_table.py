@@ -169,18 +169,9 @@ def number_words(
     """Give words numbers: known ones theirs, new ones the next; return -1 after an error.
 
     Before it writes anything it makes room, so an error leaves the table as it was.
-
-    Parameters
-    ----------
-    words
-        The table.
-    keys, count, source, size
-        The words: ``count`` rows like those of ``entries``, but with their places in ``source``;
-        and how many bytes they have there.
-    numbers, first
-        Takes the number of each word, from ``first`` on.
-    hashes
-        Room for ``TOGETHER`` + 1.
+    ``keys`` are ``count`` rows like those of ``entries``, but with their places in ``source``,
+    where they have ``size`` bytes. ``numbers`` takes that of each word, from ``first`` on;
+    ``hashes`` is room for ``TOGETHER`` + 1.
     """
     _reserve(words, count, size)
     slots: cython.ulonglong[::1] = words.slots
