@@ -27,23 +27,12 @@ _STRINGS = 1 << 14
 
 
 class Column:
-    """An immutable sequence of byte strings, of which some may be ``None``.
+    """An immutable sequence of ``count`` byte strings, of which some may be ``None``.
 
-    Parameters
-    ----------
-    offsets
-        ``count + 1`` ascending positions in ``data``, uint32 or uint64; empty if all are ``None``.
-    data
-        The strings, one after another, uint8.
-    null
-        Which are ``None``, bool; empty if none is (or all are).
-    count
-        The number of strings.
-
-    Attributes
-    ----------
-    strings
-        ``offsets`` and ``data`` as the kernels take them; ``None`` if all are ``None``.
+    ``offsets`` are ``count + 1`` ascending positions in ``data``, uint32 or uint64, empty if all
+    are ``None``; ``data`` the strings, one after another, uint8; ``null`` says which are ``None``,
+    bool, empty if none is (or all are). ``strings`` are the first two as the kernels take them;
+    ``None`` if all are ``None``.
     """
 
     def __init__(self, offsets: Unsigned, data: UInt8, null: Bool, count: int) -> None:

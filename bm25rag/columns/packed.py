@@ -16,18 +16,10 @@ from bm25rag.kernels.records import StringArrays
 
 
 class PackedColumn(Column):
-    """A column whose strings are pieces.
+    """A column whose strings are ``pieces``, uint64, that ``Backend.find_pieces`` has found.
 
-    Parameters
-    ----------
-    offsets
-        Where each string begins in ``numbers``, and where the last ends, uint32 or uint64.
-    numbers
-        The numbers of their pieces, uint16.
-    pieces
-        What ``Backend.find_pieces`` has found, uint64.
-    null, count
-        As for ``Column``.
+    ``numbers`` are those of the strings' pieces, uint16, and ``offsets`` where each string begins
+    there, and where the last ends, uint32 or uint64.
     """
 
     def __init__(

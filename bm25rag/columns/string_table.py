@@ -22,15 +22,9 @@ _LOW_HALF = np.uint64(0xFFFFFFFF)
 class StringTable:
     """Finds a string of a column that holds each once and no ``None``.
 
-    Parameters
-    ----------
-    column
-        The strings.
-    keys
-        Their CRC-32, ascending, uint32; of equal ones the strings ascend.
-    order
-        The number in ``column`` of the string that each key belongs to, uint32;
-        empty if the column is in the keys' order.
+    ``keys`` are their CRC-32, ascending, uint32; of equal ones the strings ascend. ``order`` has
+    the number in ``column`` of the string that each key belongs to, uint32; it is empty if the
+    column is in the keys' order.
     """
 
     def __init__(self, column: Column, keys: UInt32, order: UInt32) -> None:

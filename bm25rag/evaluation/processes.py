@@ -36,22 +36,11 @@ class FailedError(Exception):
 class Process:
     """An object in a process of its own; its methods are called over a pipe.
 
-    Parameters
-    ----------
-    kind, *arguments
-        Module and class, ``"bm25rag.evaluation.worker:Measurement"``, and what it is made with.
-    log
-        A file to which what the process prints is added; without one it is kept for messages.
-    environment
-        Variables beside those of this process.
-    timeout
-        Seconds for making the object and for each call; ``None`` for no limit.
-
-    Raises
-    ------
-    MissingError
-        If making the object fails with an ImportError, or a ``CannotRunError``; of any other error
-        a ``FailedError``.
+    ``kind`` is its module and class, ``"bm25rag.evaluation.worker:Measurement"``, which is called
+    with the ``arguments``. What the process prints is added to the file ``log``; without one it is
+    kept for messages. ``environment`` has variables beside those of this process, ``timeout`` the
+    seconds for making the object and for each call. If making it fails with an ImportError, or a
+    ``CannotRunError``, that is a ``MissingError``; any other error is a ``FailedError``.
     """
 
     def __init__(

@@ -21,17 +21,10 @@ _COMMITS, _VOCABULARIES = 4, 2
 class OpenedIndex:
     """A saved index, open for reading; one thread at a time may use it.
 
-    It stays at ``commit``, or follows the folder without one.
-
-    Attributes
-    ----------
-    restrict, statistics
-        The filter outside of which nothing may be found, counted or named, if there is one, and by
-        which statistics documents are then scored, as in ``BM25Index.restricted``.
-    trouble
-        Why the folder could not be read again; empty if it could.
-    warned
-        What opening it has warned of.
+    It stays at ``commit``, or follows the folder without one. ``restrict`` is the filter outside of
+    which nothing may be found, counted or named, if there is one, and ``statistics`` those by which
+    documents are then scored, as in ``BM25Index.restricted``. ``trouble`` is why the folder could
+    not be read again, empty if it could; ``warned`` what opening it has warned of.
     """
 
     def __init__(

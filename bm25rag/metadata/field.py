@@ -81,21 +81,12 @@ class StringRange(Sequence[bytes]):
 class Field:
     """The values at one path.
 
-    Parameters
-    ----------
-    documents
-        The documents that have one, ascending, uint32; for the elements of lists once for
-        each element. ``None``: all have one.
-    codes
-        The code of each value, of the narrowest unsigned type.
-    starts
-        Where the codes of each kind begin, and where the last one's end.
-    numbers
-        The distinct values of the kinds that are numbers, sorted within each, 64 bits each.
-    column, first
-        The distinct values of the kinds that are strings begin at ``first`` in a column.
-    spans
-        Where ``documents``, codes and ``numbers`` lie in the arrays of the segment's fields.
+    ``documents`` are those that have one, ascending, uint32, for the elements of lists once for
+    each element; ``None``: all have one. ``codes`` has the code of each value, of the narrowest
+    unsigned type, ``starts`` where the codes of each kind begin, and where the last one's end.
+    ``numbers`` are the distinct values of the kinds that are numbers, sorted within each, 64 bits
+    each; those of the kinds that are strings begin at ``first`` in ``column``. ``spans`` is where
+    ``documents``, codes and ``numbers`` lie in the arrays of the segment's fields.
     """
 
     def __init__(

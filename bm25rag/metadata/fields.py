@@ -24,35 +24,22 @@ NARROW, MIDDLE = 1 << 8, 1 << 16
 Arrays: TypeAlias = dict[str, Array]
 # The arrays of fields; there are two columns beside them.
 ARRAYS: dict[str, type[np.generic]] = {
-    "complete": np.bool_,
-    "counts": np.uint32,
-    "entries": np.uint64,
-    "documents": np.uint32,
-    "codes1": np.uint8,
+    "complete": np.bool_,  # whether every path has its field, (1,)
+    "counts": np.uint32,  # how many distinct values of each kind each field has
+    "entries": np.uint64,  # how many values each field has
+    "documents": np.uint32,  # those that have values, for fields that not all have
+    "codes1": np.uint8,  # the codes of the values, by their size in bytes
     "codes2": np.uint16,
     "codes4": np.uint32,
-    "numbers": np.uint64,
+    "numbers": np.uint64,  # the distinct values that are numbers
 }
 
 
 class Fields:
-    """The fields of a segment; immutable.
+    """The fields of a segment of ``count`` documents; immutable.
 
-    Parameters
-    ----------
-    count
-        The number of documents.
-    arrays
-        ``complete``, bool (1,): whether every path has its field;
-        ``counts``, uint32: how many distinct values of each kind each field has;
-        ``entries``, uint64: how many values each field has;
-        ``documents``, uint32: the documents that have values, for fields that not all have;
-        ``codes1``, ``codes2``, ``codes4``: the codes of the values, by their size in bytes;
-        ``numbers``, uint64: the distinct values that are numbers.
-    paths
-        The paths as JSON, in the fields' order.
-    strings
-        The distinct values that are strings.
+    ``arrays`` are ``ARRAYS``, ``paths`` the paths as JSON, in the fields' order, ``strings`` the
+    distinct values that are strings.
     """
 
     def __init__(self, count: int, arrays: Arrays, paths: Column, strings: Column) -> None:

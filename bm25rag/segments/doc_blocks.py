@@ -21,18 +21,10 @@ class DocBlocks:
     They are stored in the smaller of two ways: for a term with many postings, how many of
     them come before each block; for other terms, the block of every posting.
 
-    Parameters
-    ----------
-    count
-        The number s.
-    terms
-        Numbers of the m terms with many postings, ascending, uint32 (m,).
-    edges
-        How many of their postings lie before blocks 1 to s - 1, uint32 (m, s - 1).
-    before
-        How many postings of all other terms come before those of each, unsigned (m,).
-    high
-        The block of every posting of the other terms, uint16.
+    ``count`` is s, ``terms`` are the numbers of the m terms with many postings, ascending, uint32
+    (m,), ``edges`` how many of their postings lie before blocks 1 to s - 1, uint32 (m, s - 1),
+    ``before`` how many postings of all other terms come before those of each, unsigned (m,), and
+    ``high`` the block of every posting of the other terms, uint16.
     """
 
     def __init__(

@@ -57,30 +57,15 @@ class StripRows(NamedTuple):
 
 
 class Postings:
-    """Immutable postings of the n documents of one segment.
+    """Immutable postings of the n documents of one segment, with V ``terms``.
 
-    Parameters
-    ----------
-    terms
-        The V terms.
-    indptr
-        Where each term's postings begin, (V + 1,), unsigned.
-    documents
-        Document numbers within their blocks, ascending for each term and block, (P,), uint16.
-    doc_blocks
-        Which block each posting is in.
-    codes
-        Impact codes, (P,), uint16 or uint32.
-    code_tf, code_length
-        The pair (tf, |d|) that each code stands for, (C,), uint32, sorted.
-    lengths
-        |d| of every document, (n,), uint32.
-    bounds
-        The least and the largest weight, if codes stand for weights; see ``vectors_builder``.
-    text_fields
-        What numbers in place of tf and |d| stand for, if texts have fields.
-    rows
-        Bounds of the weights of vectors; ``None`` of texts, and where walking takes no time.
+    ``indptr`` is where each term's postings begin, (V + 1,), unsigned. ``documents`` are numbers
+    within blocks, ascending for each term and block, (P,), uint16; ``doc_blocks`` says which block
+    each posting is in. ``codes`` are impact codes, (P,), uint16 or uint32, ``code_tf`` and
+    ``code_length`` the pair (tf, |d|) that each stands for, (C,), uint32, sorted; ``lengths`` is
+    |d| of every document, (n,), uint32. If codes stand for weights, see ``vectors_builder``,
+    ``bounds`` are the least and the largest, and ``rows`` bounds of them, if walking takes time. If
+    texts have fields, ``text_fields`` says what numbers in place of tf and |d| stand for.
     """
 
     def __init__(

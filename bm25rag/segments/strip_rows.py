@@ -28,21 +28,11 @@ STRIPS_FROM, LEAST_IN_STRIP, DENSE = 1 << 18, 1 / 16, 0.25
 
 
 class RowMaker:
-    """Makes the rows of postings of vectors, of so many documents.
+    """Makes the rows of postings of vectors, of so many ``documents``, ``block_size`` in a block.
 
-    Parameters
-    ----------
-    weights
-        The weight of each code, as bits; ``None`` if each posting has its own code.
-    bounds
-        The least weight and the largest.
-    documents, block_size
-        How many documents there are, and in a block.
-
-    Attributes
-    ----------
-    fits
-        Whether there can be rows: the weights are known to be positive.
+    ``weights`` has that of each code, as bits; ``None`` if each posting has its own code;
+    ``bounds`` are the least and the largest. There can be rows if that ``fits``: the weights are
+    known to be positive.
     """
 
     def __init__(

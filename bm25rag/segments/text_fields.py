@@ -32,14 +32,9 @@ _LARGEST_GRID = 1 << 22
 class TextFields:
     """The distinct rows of a segment's postings and documents.
 
-    Parameters
-    ----------
-    names
-        The F fields; the first of several analyses has the name "".
-    counts
-        How often a term occurs in each, for each number that stands for tf, uint32 (K, F).
-    lengths
-        How long each is, for each number that stands for |d|, uint32 (L, F).
+    ``names`` are the F fields; the first of several analyses has the name "". ``counts`` are how
+    often a term occurs in each, for each number that stands for tf, uint32 (K, F), ``lengths`` how
+    long each is, for each number that stands for |d|, uint32 (L, F).
     """
 
     def __init__(self, names: tuple[str, ...], counts: UInt32, lengths: UInt32) -> None:

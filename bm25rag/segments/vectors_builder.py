@@ -88,20 +88,9 @@ class VectorsBuilder:
 class Weights:
     """The distinct weights of postings, as bits, ascending, and the code of each posting.
 
-    Parameters
-    ----------
-    some
-        Weights, as bits, that together are those of all postings.
-
-    Attributes
-    ----------
-    distinct
-        The weight of each code; ``None`` if each posting has its own code, and its weight stands
-        for it.
-    bounds
-        The least weight and the largest, which is at least 0.
-    type
-        The type of codes.
+    ``some`` are weights, as bits, that together are those of all postings. ``distinct`` has the
+    weight of each code; it is ``None`` if each posting has its own code, and its weight stands for
+    it. ``bounds`` are the least weight and the largest, which is at least 0.
     """
 
     def __init__(self, some: Iterable[UInt32]) -> None:

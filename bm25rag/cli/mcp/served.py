@@ -12,19 +12,11 @@ from bm25rag.agents.fields import described_fields
 class Served:
     """A saved index, open for reading; it may be used by several threads.
 
-    Parameters
-    ----------
-    path, untrusted
-        As in ``BM25Index.open``; the names of metadata fields of what is untrusted are in no
-        description.
-    about
-        What the index holds, for descriptions.
-    patience
-        How many seconds a write waits for another writer.
-    restrict, statistics
-        The filter outside of which nothing may be found, counted or named, if there is one, and by
-        which statistics it is then scored, as in ``BM25Index.restricted``: by those of the whole
-        index, ``explain`` tells how common a word is elsewhere.
+    ``about`` says what it holds, for descriptions; of what is ``untrusted``, the names of metadata
+    fields are in none. A write waits ``patience`` seconds for another writer. ``restrict`` and
+    ``statistics`` are as in ``BM25Index.restricted``: outside of that filter nothing may be found,
+    counted or named; by the statistics of the whole index, ``explain`` tells how common a word is
+    elsewhere.
     """
 
     def __init__(
