@@ -42,10 +42,11 @@ from bm25rag.storage.state import State, check_extra
 _DAY = 86_400.0
 # Most partitions of terms and ids; each of so many results of every shard is known to the program.
 _PARTITIONS = 256
+_FORMATS = ("auto", *FORMATS)
 
 
 def build(
-    files: str | PathLike[str] | Iterable[str | PathLike[str]],
+    files: str | PathLike[str] | Iterable[str | PathLike[str]] | Any,
     folder: str | PathLike[str],
     shards: int,
     *,
@@ -66,7 +67,7 @@ def build(
     delta_on: DeltaOn = "all",
     field_weights: Mapping[str, float] | None = None,
 ) -> BM25Index:
-    """Build a sharded index from files by tasks of a Ray cluster, and open it for reading.
+    """Build a sharded index by tasks of a Ray cluster, and open it for reading.
 
     Each shard is made of consecutive whole files, about as many bytes as the others, by one
     task. Documents are in the order of the files. If the build is interrupted, call it again
@@ -77,14 +78,18 @@ def build(
     ----------
     files
         A file, a folder, a pattern such as ``"corpus/*.jsonl"``, or an iterable of files, in
-        any format that ``bm25rag index`` reads. All nodes must see them by these paths.
+        any format that ``bm25rag index`` reads. All nodes must see them by these paths. Or a
+        ``ray.data.Dataset``, of which each row is a document, in this order: it is materialised,
+        and a build that was interrupted begins anew.
     folder
         The folder; made if it is missing. All nodes must see it by this path.
     shards
-        How many, at most as many as files.
+        How many, at most as many as files; of a dataset, some may be empty.
     format, fields, passage_size
         How files are read, as by ``bm25rag index``: by their names, or ``"jsonl"``, ``"csv"``, ...;
         which fields of records make a document; maximum characters of a passage.
+        Of a dataset, only the fields count, ``Fields("id", ("text",))`` if they are not given;
+        there must be ids.
     store_text, extra
         As for ``BM25Index.build``.
     num_cpus
@@ -110,87 +115,35 @@ def build(
     ClusterError
         If workers died beyond the retries, of too little memory for example, or time is up.
     """
-    count = check_count("shards", shards, least=1)
-    reading = Reading(
-        check_choice("format", format, ("auto", *FORMATS)),
-        Fields() if fields is None else fields,
-        check_count("passage_size", passage_size, least=1),
-        size_limit(),
-    )
-    divided = divide(find_sources(files, reading.format), count)
+    count, kind = check_count("shards", shards, least=1), check_choice("format", format, _FORMATS)
+    size = check_count("passage_size", passage_size, least=1)
+    dataset, divided = None, list[Any]()
+    if hasattr(files, "materialize"):
+        dataset, fields = files, Fields("id", ("text",)) if fields is None else fields
+        if fields.id is None:
+            raise ValueError("fields must name the column with the ids: Fields(id='id')")
+        reading, divided = Reading("rows", fields), [[] for _ in range(count)]
+    else:
+        reading = Reading(kind, Fields() if fields is None else fields, size, size_limit())
+        divided = divide(find_sources(files, kind), count)
     parameters: dict[str, Any] = {"variant": variant, "k1": k1, "b": b, "delta": delta}
     parameters |= {"delta_on": delta_on, "fields": field_weights}
     empty = new_state(analyzer, **parameters)
     plan = _plan(folder, divided, reading, empty.stored(), store_text, num_cpus, memory)
-
-    def build_shards(ray: Any, options: dict[str, Any]) -> list[Receipt]:
-        begin(plan)
-        task, sent = ray.remote(build_shard).options(**options), ray.put(plan)
-        refs = [task.remote(sent, number) for number in range(count)]
-        return wait_for_all(refs, timeout, "shard")
-
-    return _build(plan, build_shards, num_cpus, max_retries, extra, timeout)
+    return _build(plan, dataset, num_cpus, max_retries, extra, timeout)
 
 
-def build_dataset(
-    dataset: Any,
-    folder: str | PathLike[str],
-    shards: int,
-    *,
-    fields: Fields = Fields(id="id", texts=("text",)),  # noqa: B008 - immutable
-    store_text: bool = True,
-    extra: dict[str, Any] | None = None,
-    num_cpus: float = 1.0,
-    memory: str | int = "2GiB",
-    max_retries: int = 3,
-    timeout: float = _DAY,
-    analyzer: Analyzer | None = None,
-    variant: VariantName = "lucene",
-    k1: float = 1.2,
-    b: float = 0.75,
-    delta: float | None = None,
-    delta_on: DeltaOn = "all",
-    field_weights: Mapping[str, float] | None = None,
-) -> BM25Index:
-    """Build a sharded index from a ``ray.data.Dataset``, in the order of its rows.
-
-    Unlike ``build``, whose other arguments and errors it has, this begins anew after an
-    interruption.
-
-    Parameters
-    ----------
-    dataset
-        The dataset; it is materialised. Each row is a document.
-    folder, shards
-        As for ``build``; there may be more shards than blocks, of which some are then empty.
-    fields
-        Which columns make a document; there must be ids.
-    """
-    count = check_count("shards", shards, least=1)
-    if fields.id is None:
-        raise ValueError("fields must name the column with the ids: Fields(id='id')")
-    reading = Reading("rows", fields)
-    divided: list[Any] = [[] for _ in range(count)]
-    parameters: dict[str, Any] = {"variant": variant, "k1": k1, "b": b, "delta": delta}
-    parameters |= {"delta_on": delta_on, "fields": field_weights}
-    empty = new_state(analyzer, **parameters)
-    plan = _plan(folder, divided, reading, empty.stored(), store_text, num_cpus, memory)
-
-    def build_shards(ray: Any, options: dict[str, Any]) -> list[Receipt]:
-        for leftover in (os.path.join(plan.folder, BUILDING), commit_folder(plan.folder, 1)):
-            remove(leftover)
-        make_folder(os.path.join(plan.folder, BUILDING))
-        ordered = dataset.context.execution_options
-        before, ordered.preserve_order = ordered.preserve_order, True
-        try:
-            parts = dataset.materialize().split(count)
-        finally:
-            ordered.preserve_order = before
-        task, sent = ray.remote(_build_rows).options(**options), ray.put(plan)
-        refs = [task.remote(sent, number, part) for number, part in enumerate(parts)]
-        return wait_for_all(refs, timeout, "shard")
-
-    return _build(plan, build_shards, num_cpus, max_retries, extra, timeout)
+def _parts_of(plan: Plan, dataset: Any) -> list[Any]:
+    """Begin anew, and return the rows of each shard, in their order."""
+    for leftover in (os.path.join(plan.folder, BUILDING), commit_folder(plan.folder, 1)):
+        remove(leftover)
+    make_folder(os.path.join(plan.folder, BUILDING))
+    ordered = dataset.context.execution_options
+    before, ordered.preserve_order = ordered.preserve_order, True
+    try:
+        return [*dataset.materialize().split(len(plan.shards))]
+    finally:
+        ordered.preserve_order = before
 
 
 def _build_rows(plan: Plan, number: int, part: Any) -> Receipt:
@@ -225,7 +178,7 @@ def _plan(
 
 def _build(
     plan: Plan,
-    build_shards: Any,
+    dataset: Any,
     num_cpus: float,
     max_retries: int,
     extra: dict[str, Any] | None,
@@ -240,7 +193,13 @@ def _build(
     make_folder(folder)
     with locked_folder(folder):
         check_new(folder)
-        receipts = build_shards(ray, options)
+        if dataset is None:
+            begin(plan)
+        sent, build_one = ray.put(plan), ray.remote(build_shard if dataset is None else _build_rows)
+        each = [()] * count if dataset is None else [(part,) for part in _parts_of(plan, dataset)]
+        building = build_one.options(**options)
+        refs = [building.remote(sent, number, *part) for number, part in enumerate(each)]
+        receipts: list[Receipt] = wait_for_all(refs, timeout, "shard")
         counting = ray.remote(count_shard).options(**options, num_returns=partitions + 1)
         counted = [
             counting.remote(folder, number, receipt, partitions)

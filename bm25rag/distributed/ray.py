@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bm25rag.distributed.building import build, build_dataset
+from bm25rag.distributed.building import build
 from bm25rag.distributed.client import RayIndex
 from bm25rag.distributed.results import RayBatch
 from bm25rag.distributed.serving import connect, serve, stop
 
-__all__ = ["RayBatch", "RayIndex", "build", "build_dataset", "connect", "serve", "stop"]
+__all__ = ["RayBatch", "RayIndex", "build", "connect", "serve", "stop"]

@@ -15,7 +15,7 @@ import pytest
 ray = pytest.importorskip("ray", reason="Ray is not installed: make distributed")
 
 from bm25rag import Analyzer, BM25Index  # noqa: E402
-from bm25rag.distributed.ray import build, build_dataset  # noqa: E402
+from bm25rag.distributed.ray import build  # noqa: E402
 from bm25rag.errors import ClusterError, DuplicateIdError, LockedError  # noqa: E402
 from bm25rag.readers import Fields  # noqa: E402
 from bm25rag.storage.folder_lock import lock_folder  # noqa: E402
@@ -64,9 +64,7 @@ def test_titles_are_fields(tmp_path: Path) -> None:
     plain = BM25Index.from_texts(given, [one["id"] for one in records], fields=weights)
     index = build(paths, tmp_path / "it", 2, num_cpus=CPUS, timeout=60, field_weights=weights)
     rows = ray.data.from_items(records)
-    dataset = build_dataset(
-        rows, tmp_path / "rows", 2, num_cpus=CPUS, timeout=60, field_weights=weights
-    )
+    dataset = build(rows, tmp_path / "rows", 2, num_cpus=CPUS, timeout=60, field_weights=weights)
     for built in (index, dataset):
         for query in ("cat", "sea 2"):
             found = [(hit.id, hit.score, hit.fields) for hit in built.search(query)]
@@ -178,7 +176,7 @@ def test_a_dataset_is_built_in_the_order_of_its_rows(tmp_path: Path) -> None:
     rows = [{"id": one.id, "body": one.text, **one.metadata} for one in plain.get(plain.ids())]
     dataset = data.from_items(rows, override_num_blocks=7)
     fields = Fields("id", ("body",))
-    index = build_dataset(dataset, tmp_path / "it", 3, fields=fields, num_cpus=CPUS, timeout=60)
+    index = build(dataset, tmp_path / "it", 3, fields=fields, num_cpus=CPUS, timeout=60)
     check(index, plain)
     with pytest.raises(ValueError, match=r"shard \d of the dataset:1: no text field"):
-        build_dataset(dataset, tmp_path / "other", 2, num_cpus=CPUS, timeout=60)
+        build(dataset, tmp_path / "other", 2, num_cpus=CPUS, timeout=60)
