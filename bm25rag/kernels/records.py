@@ -100,29 +100,18 @@ def strip_levels(weights: Float32, highest: float) -> UInt8:
 class StripBounds:
     """Rows of levels: what the postings of frequent terms reach in strips of 32 documents.
 
-    Parameters
-    ----------
-    size, block_size
-        As in ``SegmentArrays``.
-    postings
-        How many postings there are.
-    starts
-        Where the postings of the terms with rows begin, ascending, (R,), int64.
-    levels
-        Their rows, uint8: of ``cells`` bytes the largest level of each strip, see
-        ``strip_levels``; others have pairs for strips where the term is, how many strips further
-        on than the last, and the level. Gaps of a row are less than ``cells`` together, and none
-        but the first is 0.
-    offsets
-        Where each row begins in it, ascending, and where the last ends, (R + 1,), int64.
-    cost
-        How many postings are walked in the time in which a strip is looked at.
-    worth
-        For how many postings of a query, for each match wanted, bounds pay.
-    check
-        Is given where a row begins and ends in ``levels``, and whether its pairs, if it has any,
-        are right; raises an error if it is damaged. ``None``: none can be. Levels that are not
-        those of the postings hide documents, and do no other harm.
+    Of ``postings`` in all, those of the terms with rows begin at ``starts``, ascending, (R,),
+    int64. ``levels`` are their rows, uint8: of ``cells`` bytes the largest level of each strip, see
+    ``strip_levels``; others have pairs for strips where the term is, how many strips further on
+    than the last, and the level. Gaps of a row are less than ``cells`` together, and none but the
+    first is 0. ``offsets`` are where each row begins, ascending, and where the last ends, (R + 1,),
+    int64.
+
+    ``cost`` is how many postings are walked in the time in which a strip is looked at, ``worth``
+    for how many postings of a query, for each match wanted, bounds pay. ``check`` is given where a
+    row begins and ends in ``levels``, and whether its pairs, if it has any, are right, and raises
+    an error if it is damaged; ``None``: none can be. Levels that are not those of the postings hide
+    documents, and do no other harm.
     """
 
     __slots__ = (
@@ -292,27 +281,14 @@ class Pieces(NamedTuple):
 
 
 class PostingsArrays:
-    """What a look-up of a term reads of the postings of n documents.
+    """What a look-up of a term reads of the postings of ``size`` documents, in s blocks.
 
-    Parameters
-    ----------
-    terms
-        The V terms, sorted by their keys, then by bytes.
-    keys
-        Their CRC-32, uint32 (V,).
-    indptr
-        Where each term's postings begin, uint32 (V + 1,).
-    documents, codes
-        As in ``SegmentArrays``.
-    code_count
-        How many codes there are.
-    size, block_size
-        As in ``SegmentArrays``; s is the number of blocks.
-    frequent, edges, before, high
-        As in ``DocBlocks``; uint32 (m,), uint32 (m, s - 1), uint32 (m,), uint16.
-    file
-        Where ``indptr``, ``documents``, ``codes``, ``edges`` and ``high`` lie; ``None``: in no
-        file. The other arrays have been checked.
+    The V ``terms`` are sorted by their ``keys``, CRC-32, uint32 (V,), then by bytes; the postings
+    of each begin at ``indptr``, uint32 (V + 1,). ``documents`` and ``codes`` are as in
+    ``SegmentArrays``, and of ``code_count`` codes. ``frequent``, ``edges``, ``before`` and ``high``
+    are as in ``DocBlocks``: uint32 (m,), uint32 (m, s - 1), uint32 (m,), uint16. ``file`` is where
+    ``indptr``, ``documents``, ``codes``, ``edges`` and ``high`` lie; ``None``: in no file. The
+    other arrays have been checked.
     """
 
     __slots__ = (
@@ -443,24 +419,13 @@ class Allowed:
 
 
 class SearchPlan:
-    """Which matches are wanted, and how to look for them.
+    """Which matches are wanted, ``k`` >= 1 at most, of what is ``allowed``; and how to find them.
 
-    Parameters
-    ----------
-    k
-        How many matches at most, >= 1.
-    allowed
-        Which documents may be returned; ``None``: all.
-    window
-        How many documents to walk at a time, >= 1. This and what follows change no result.
-    heavy
-        Postings of frequent terms from which to look some terms up.
-    sparse
-        How many times fewer postings than documents are few.
-    coarse
-        Postings for each term and document wanted from which sums may be coarse at first.
-    filtered_first
-        How many times fewer documents than all may be returned if these are looked at first.
+    The rest changes no result: ``window`` is how many documents to walk at a time, >= 1, ``heavy``
+    the postings of frequent terms from which to look some terms up, ``sparse`` how many times fewer
+    postings than documents are few, ``coarse`` the postings for each term and document wanted from
+    which sums may be coarse at first, and ``filtered_first`` how many times fewer documents than
+    all may be returned if these are looked at first.
     """
 
     __slots__ = (
