@@ -124,6 +124,8 @@ class _Words:
 
 @cython.cfunc
 def _words(text) -> _Words:
+    if not text.isascii():
+        require(False, "the text is not ASCII")
     it: _Words = _Words()
     size: cython.Py_ssize_t = 0
     it.text = text
@@ -540,7 +542,7 @@ def _chain_at(
     return 0 if stop < size and data[stop] == _A_LINE else stop - start
 
 
-def analyze_text(text, rules, otherwise):
+def analyze_text(text, rules, otherwise=None):
     """Return the terms of a text; see ``Backend.analyze_text``."""
     it: _Words = _words(text)
     analysis: _Analysis = _start(rules)

@@ -6,8 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bm25rag.common.arrays import Float64, Int64, UInt8, UInt16, UInt32
-from bm25rag.kernels.boundary import Backend, Otherwise, WordRules
-from bm25rag.kernels.checks import require
+from bm25rag.kernels.boundary import Backend
 from bm25rag.kernels.loading import WRITING, find, load
 from bm25rag.kernels.records import (
     Matches,
@@ -57,7 +56,9 @@ class CompiledBackend(Backend):
     name = "compiled"
     make_hits, make_models = staticmethod(making.make_hits), staticmethod(making.make_models)
     crc32, known_words = staticmethod(checksum.crc32), staticmethod(known_words.KnownWords)
+    analyze_text = staticmethod(analyzing.analyze_text)
     analyze_words = staticmethod(analyzing.analyze_words)
+    find_ascii_words = staticmethod(analyzing.find_ascii_words)
     _analyze_texts = staticmethod(analyzing.analyze_texts)
     _find_wrong, _unpack = staticmethod(lookup.find_wrong), staticmethod(lookup.unpack)
     _checksums, _fill, _strip_row = map(_of_building, ("checksums", "fill", "strip_row"))
@@ -106,22 +107,6 @@ class CompiledBackend(Backend):
             table.prepared = scanning.Finder(table.entries)
         words: list[str] | int = table.prepared.find(text, least, question, folded)
         return words
-
-    def find_ascii_words(self, text: str) -> list[str] | None:
-        require(text.isascii(), "the text is not ASCII")
-        words: list[str] = analyzing.find_ascii_words(text)
-        return words
-
-    def analyze_text(
-        self,
-        text: str,
-        rules: WordRules,
-        otherwise: Otherwise | None = None,
-    ) -> list[str] | None:
-        if not text.isascii():
-            require(False, "the text is not ASCII")
-        terms: list[str] = analyzing.analyze_text(text, rules, otherwise)
-        return terms
 
     def _number_terms(
         self, queries: Sequence[Collection[str]], numbers: TermNumbers
