@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from bm25rag.common.checks import check_count
+from bm25rag.common.checks import check_choice, check_count
 from bm25rag.common.strings import CONTEXT, TEXT
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ Text: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str]]
 
 # Characters of a text, and of metadata, that a repr shows.
 _SHOWN = 60
+# What ``columns`` returns of hits; documents have no score.
+_COLUMNS = ("id", "score", "text", "metadata", "payload", "fields")
 
 
 @dataclass(slots=True, repr=False)
@@ -323,7 +325,16 @@ def columns(found: Sequence[Hit | Document], *fields: str) -> list[list[Any]]:
         The hits that a query has just returned, or the first of them; or documents.
     fields
         Of ``id``, ``score``, ``text``, ``metadata``, ``payload`` and ``fields``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is no field, or one has another name; if hits are others.
     """
+    if not fields:
+        raise TypeError(f"columns needs fields, some of {', '.join(map(repr, _COLUMNS))}, got none")
+    for name in fields:
+        check_choice("fields", name, _COLUMNS)
     read: list[list[Any]] | None = None
     first = 0
     while first < len(found):

@@ -175,6 +175,13 @@ def test_hits_can_be_read_at_once() -> None:
     for wrong in (hits[1:], hits[::-1], hits[:3] + hits[4:]):
         with pytest.raises(ValueError, match="that a query has returned, from the first on"):
             columns(wrong, "text")
+    for found in (hits, index.get(["x"]), []):
+        with pytest.raises(
+            TypeError, match=r"columns needs fields, some of 'id', 'score', .* none"
+        ):
+            columns(found)
+        with pytest.raises(ValueError, match=r"fields must be one of 'id', .*, got 'txt'"):
+            columns(found, "id", "txt")
 
 
 def test_columns_of_documents_and_of_copied_hits_are_what_they_hold() -> None:
