@@ -40,7 +40,7 @@ def analyse_documents(
     wants_ids: bool,
 ) -> Added:
     """Analyse new documents; raise as ``BM25Index.add``."""
-    ids = _Ids(snapshot, next_id, on_duplicate)
+    ids = _Ids(snapshot, next_id, on_duplicate, documents.merged)
     with SegmentBuilder(analyzer, threads, snapshot.parameters.names) as builder:
         for block in documents:
             admitted, block = ids.admit(block)
@@ -76,11 +76,15 @@ def _plain_each(name: str, block: Block, ids: Sequence[str]) -> list[dict[str, A
 
 
 class _Ids:
-    """Gives new documents their ids, and decides which to admit if ids occur again."""
+    """Gives new documents their ids, and decides which to admit if ids occur again.
 
-    def __init__(self, snapshot: Snapshot, next_id: int, on_duplicate: str) -> None:
+    ``building`` is whether all documents of the snapshot are of the same call.
+    """
+
+    def __init__(self, snapshot: Snapshot, next_id: int, on_duplicate: str, building: bool) -> None:
         self._snapshot = snapshot
         self._on_duplicate = on_duplicate
+        self._building = building
         self._count = 0
         self.next_id = next_id
         self._generated: list[range | list[int]] = []
@@ -132,7 +136,8 @@ class _Ids:
         earlier, present = self._documents.get(id), self._snapshot.find(id)
         if earlier is not None or present is not None:
             if self._on_duplicate == "error":
-                where = "occurs twice in ids" if earlier is not None else "is in the index already"
+                twice = earlier is not None or self._building
+                where = "occurs twice in ids" if twice else "is in the index already"
                 raise DuplicateIdError(
                     f"the id {id!r} {where}; choose on_duplicate='skip' or 'replace' to allow that"
                 )

@@ -253,7 +253,7 @@ def test_an_index_that_another_process_makes_while_a_build_looks_is_one_that_is_
         [
             ("text", TypeError, r"documents\[40\] must be a bm25rag.Document, got 'text'"),
             (Document("x", None), ValueError, r"documents\[40\] \('x'\) has no text"),
-            (Document("d3", "again"), DuplicateIdError, "the id 'd3' is in the index already"),
+            (Document("d3", "again"), DuplicateIdError, "the id 'd3' occurs twice in ids"),
             (Document("x", "t", {"a": object()}), MetadataError, r"documents\[40\]: metadata of"),
         ],
     ),
