@@ -101,7 +101,13 @@ def read_manifest(folder: str, *, writing: bool = False, name: str | None = None
 
     ``name`` is that of the file; ``None`` for that of the last commit.
     """
-    return read_sealed(folder, name or MANIFEST, "bm25rag", _parse_body, writing=writing)
+    try:
+        return read_sealed(folder, name or MANIFEST, "bm25rag", _parse_body, writing=writing)
+    except NotAnIndexError:
+        if name is None and is_sharded(folder):  # it took the place of one without
+            message = f"{folder} holds an index in shards: open it anew by BM25Index.open"
+            raise NotAnIndexError(message) from None
+        raise
 
 
 def read_sealed(
