@@ -17,7 +17,7 @@ from bm25rag.documents import Document, Hit, Text
 from bm25rag.live.index import LiveIndex, Mode, OnDuplicate, new_state
 from bm25rag.opening import local_folder, open_index
 from bm25rag.scoring.variants import UNCHANGED, DeltaOn, VariantName
-from bm25rag.search.finding import check_wanted, find, find_one, parse_filter
+from bm25rag.search.finding import check_threads, check_wanted, find, find_one, parse_filter
 from bm25rag.search.query_terms import QueryLike, terms_of, terms_of_each, warn_of_texts
 from bm25rag.search.ranking import score_all
 from bm25rag.search.results import BatchResult, batch_result, totals_of
@@ -304,6 +304,7 @@ class BM25Index:
         correct, offset, group, per_group, decay
             As in ``search``.
         """
+        allowed = check_threads(threads)
         batch = list(check_sequence("queries", queries, "queries"))
         snapshot = self._live.snapshot
         wanted = check_wanted(snapshot, k, filter, min_score, offset, group, per_group, decay)
@@ -312,7 +313,7 @@ class BM25Index:
             from bm25rag.search.correction import corrected_terms
 
             terms, corrections = corrected_terms(snapshot, terms, wanted.filter)
-        matches = find(snapshot, terms, wanted, threads)
+        matches = find(snapshot, terms, wanted, allowed)
         if wanted.filter is None:  # as in ``search``
             unmatched = (matches.counts == 0).nonzero()[0].tolist()
             warn_of_texts(snapshot, [batch[number] for number in unmatched])

@@ -15,7 +15,7 @@ from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.checks import check_ids
 from bm25rag.common.sparse import Vector, read_each, read_vector
 from bm25rag.documents import Hit
-from bm25rag.search.finding import check_wanted, find, find_one, parse_filter
+from bm25rag.search.finding import check_threads, check_wanted, find, find_one, parse_filter
 from bm25rag.search.ranking import score_all
 from bm25rag.search.results import BatchResult, batch_result, totals_of
 from bm25rag.search.snapshot import Snapshot
@@ -108,11 +108,11 @@ class Vectors:
         k, filter, min_score, threads, offset, group, per_group, decay
             As in ``BM25Index.search_batch``.
         """
-        batch = vector_terms_each(vectors)
+        allowed, batch = check_threads(threads), vector_terms_each(vectors)
         whole, shaping = self._whole(), (group, per_group, decay)
         wanted = check_wanted(whole, k, filter, min_score, offset, *shaping)
         snapshot = whole.by_vectors
-        matches = find(snapshot, batch, wanted, threads)
+        matches = find(snapshot, batch, wanted, allowed)
         return batch_result(snapshot, matches, [()] * len(batch), wanted, asked=batch)
 
     def scores(self, vector: Vector) -> Float64:

@@ -96,6 +96,11 @@ def parse_filter(filter: FilterSpec | None, snapshot: Snapshot) -> Filter | None
     return parsed
 
 
+def check_threads(threads: int | None) -> int:
+    """Return how many threads a search may use, before any work; ``None`` is for one a core."""
+    return backend.cores() if threads is None else check_count("threads", threads, least=1)
+
+
 def find_one(snapshot: Snapshot, terms: Terms, wanted: Wanted) -> tuple[list[int], list[float]]:
     """Find the matches of one query, as ``find`` does: rows and scores, in half the time."""
     k, filter, min_score, offset, shaping = wanted
@@ -111,15 +116,12 @@ def find_one(snapshot: Snapshot, terms: Terms, wanted: Wanted) -> tuple[list[int
     return rows[offset:], scores[offset:]
 
 
-def find(
-    snapshot: Snapshot, queries: Sequence[Terms], wanted: Wanted, threads: int | None
-) -> Matches:
-    """Find the matches of each query, in at most so many threads, >= 1; ``None``: one a core.
+def find(snapshot: Snapshot, queries: Sequence[Terms], wanted: Wanted, threads: int) -> Matches:
+    """Find the matches of each query, in at most so many threads.
 
     Callables are asked about the matches that pass the rest of the filter, best first, until
     enough have passed. They are asked once about each document, however many queries match it.
     """
-    allowed = backend.cores() if threads is None else check_count("threads", threads, least=1)
     # There are no matches behind the last document; NumPy takes no longer integers than int64.
     finder, first = Finder(snapshot, wanted), min(wanted.offset, snapshot.count)
     single, plain = finder.found_by(queries), queries
@@ -129,7 +131,7 @@ def find(
             plain[number] = ()
     if len(single) < len(queries):
         depth, floor = wanted.depth, wanted.min_score
-        rows, scores, counts = ranking.rank(snapshot, plain, depth, finder.masks, floor, allowed)
+        rows, scores, counts = ranking.rank(snapshot, plain, depth, finder.masks, floor, threads)
         if first:
             rows, scores = rows[:, first:].copy(), scores[:, first:].copy()
             counts = np.maximum(counts - first, 0)
@@ -145,7 +147,7 @@ def find(
 
     if single:
         # Functions of users are called by the calling thread alone.
-        share(single, fill, 1 if finder.asks else min(allowed, len(single)))
+        share(single, fill, 1 if finder.asks else min(threads, len(single)))
     warn_of_cut(queries)
     return Matches(rows, scores, counts)
 

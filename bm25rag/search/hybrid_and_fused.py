@@ -10,7 +10,7 @@ import numpy as np
 from bm25rag.common.checks import check_count
 from bm25rag.documents import Hit
 from bm25rag.fusion import FusionMethod, Ranking, check_fusion, fuse
-from bm25rag.search.finding import Finder, Wanted, find, find_one
+from bm25rag.search.finding import Finder, Wanted, check_threads, find, find_one
 from bm25rag.search.plain_terms import RestrictedTerms, Terms
 from bm25rag.search.results import Totals
 from bm25rag.search.snapshot import Snapshot
@@ -44,7 +44,7 @@ def search_each(
 ) -> list[Hit]:
     """Find the best by their ranks for several queries; see ``BM25Index.search_fused``."""
     check_fusion("rrf", weights, rank_constant, len(queries))
-    matches = find(snapshot, queries, _fetched(wanted, fetch_k), None)
+    matches = find(snapshot, queries, _fetched(wanted, fetch_k), check_threads(None))
     cells = zip(matches.numbers.tolist(), matches.scores.tolist(), matches.counts, strict=True)
     rankings = [_by_row(rows[:count], scores) for rows, scores, count in cells]
     fused = fuse(rankings, "rrf", weights, None, rank_constant)

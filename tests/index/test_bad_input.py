@@ -283,7 +283,10 @@ def test_a_min_score_of_a_wrong_kind(index: BM25Index, minimum: Any, error: Any)
                            ("2", TypeError)]
 )  # fmt: skip
 def test_threads_of_a_wrong_kind(index: BM25Index, threads: Any, error: Any) -> None:
-    refuses(index, error, "threads", lambda: index.search_batch(["red"], threads=threads))
+    unread = map(pytest.fail, ["queries are read before threads are checked"])
+    refuses(index, error, "threads", lambda: index.search_batch(unread, threads=threads))
+    with pytest.raises(error, match="threads"):
+        index.vectors.search_batch(unread, threads=threads)
 
 
 @pytest.mark.parametrize("given", ["0", 3, ["0"], {"n": {"$bad": 1}}, {"$and": 3}, {1: 2}, {1, 2}])
