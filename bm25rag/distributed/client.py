@@ -409,8 +409,8 @@ class RayIndex:
         if parsed is None or not parsed.demands or not self.count(deadline=deadline):
             return
 
-        def fields(paths: Sequence[tuple[str, ...]] | None) -> set[tuple[str, ...]]:
-            held: set[tuple[str, ...]] = self._answer("fields", (paths,), None, deadline)
+        def fields(paths: Sequence[tuple[str | None, ...]] | None) -> set[tuple[Any, ...]]:
+            held: set[tuple[Any, ...]] = self._answer("fields", (paths,), None, deadline)
             return held
 
         check_demands(parsed.demands, lambda path: bool(fields([path])), lambda: fields(None))

@@ -253,8 +253,8 @@ def _explain(
 
 
 def _fields(
-    shard: BM25Index, first_row: int, threads: int, paths: Sequence[tuple[str, ...]] | None
-) -> set[tuple[str, ...]]:
+    shard: BM25Index, first_row: int, threads: int, paths: Sequence[tuple[str | None, ...]] | None
+) -> set[tuple[Any, ...]]:
     """Return which of some fields documents have; ``None``: all that they have or had."""
     snapshot = shard._snapshot
     if paths is None:

@@ -66,11 +66,11 @@ def suggest(name: str, known: Iterable[str]) -> str:
     return f", did you mean {' or '.join(meant)}?" if meant else ""
 
 
-def mistaken(path: tuple[str, ...], value: Any) -> tuple[tuple[str, ...], str] | None:
+def mistaken(path: tuple[str, ...], value: Any) -> tuple[tuple[str | None, ...], str] | None:
     """Find what looks like an operator in a field's name, or in a value that it is to equal.
 
-    If something does, return a field and what may be meant instead; the documents must have the
-    field if nothing else is meant.
+    If something does, or the value is a list, of which any may be meant, return the path of a
+    ``Demand`` and what may be meant instead; the documents must meet it if nothing else is meant.
     """
     if path in _IDS:
         return path, _shown({"$id": _beginning(value)})
@@ -86,6 +86,8 @@ def mistaken(path: tuple[str, ...], value: Any) -> tuple[tuple[str, ...], str] |
         if field and _bare(lookup) in _OPERATORS:
             name = ".".join([*path[:-1], field.replace("__", ".")])
             return path, _shown({name: {_OPERATORS[_bare(lookup)][0]: value}})
+    if isinstance(value, list) and value:
+        return (*path, None), _shown({".".join(path): {"$in": value}})
     return _within(path, value) if isinstance(value, dict) else None
 
 

@@ -19,12 +19,13 @@ _MAX_KEYED = 100
 class Demand(NamedTuple):
     """A field that a filter relies on: documents must have it.
 
+    A ``path`` that ends in ``None`` is that of a field which, if there is one, must have a list.
     ``at`` is the place in the filter, for messages; ``strict`` whether it is an error if no
     document has it, or only a warning; ``meant`` the filter that may be meant instead, if one is
     known.
     """
 
-    path: tuple[str, ...]
+    path: tuple[str | None, ...]
     at: str
     strict: bool = True
     meant: str = ""

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from bm25rag.common.caller import warn
 from bm25rag.errors import FilterError, FilterWarning
 from bm25rag.filters import Condition, Demand, escape_key
-from bm25rag.filters.operators import Exists
+from bm25rag.filters.operators import ContainsAll, Exists
 from bm25rag.search.snapshot import Snapshot
 
 # Fields that a message names.
@@ -19,22 +19,29 @@ _WARNED = 3
 
 def check_demands(
     demands: Iterable[Demand],
-    has: Callable[[tuple[str, ...]], bool],
+    has: Callable[[tuple[str | None, ...]], bool],
     named: Callable[[], Iterable[tuple[str, ...]]],
 ) -> None:
     """Check what a filter demands of the documents: whether they have its fields.
 
-    ``has`` says whether any document has a field, ``named`` returns the fields that documents have
+    ``has`` says whether any document has a field, or a list there if its path ends in ``None``,
+    ``named`` returns the fields that documents have
     or had. A ``FilterError`` says that ``$strict`` is around a field that no document has, a
-    ``FilterWarning``, once for a filter, that the name of such a field looks like an operator.
+    ``FilterWarning``, once for a filter, that the name of such a field looks like an operator, or
+    that a list is compared with what is none.
     """
     odd: list[str] = []
     for demand in demands:
-        if has(demand.path):
+        keys = _keys(demand.path)
+        of_list = len(keys) < len(demand.path)
+        if has(demand.path) or (of_list and not has(keys)):
             continue
-        name = _name(demand.path)
+        name = _name(keys)
         if demand.meant:
-            message = f"no document has the field {name!r}, so nothing equals it: did you mean "
+            lacking = "a list in " if of_list else ""
+            message = (
+                f"no document has {lacking}the field {name!r}, so nothing equals it: did you mean "
+            )
             odd.append(f"filter at {demand.at:.100}: {message}{demand.meant}?")
             if demand.strict:
                 raise FilterError(odd[-1])
@@ -55,11 +62,12 @@ def check_demands(
         warn("\n".join(odd[:_WARNED]) + more, FilterWarning)
 
 
-def has_field(snapshot: Snapshot, path: tuple[str, ...]) -> bool:
-    """Whether a living document has a value at a path."""
+def has_field(snapshot: Snapshot, path: tuple[str | None, ...]) -> bool:
+    """Whether a living document has a value at a path; a list, if that ends in ``None``."""
     from bm25rag.search.filter_masks import masks_of
 
-    present = Condition(path, Exists(True))
+    keys = _keys(path)
+    present = Condition(keys, Exists(True) if len(keys) == len(path) else ContainsAll(()))
     return any(masks_of([view], present)[0].count for view in snapshot.views)
 
 
@@ -67,13 +75,12 @@ def fields_of(snapshot: Snapshot) -> set[tuple[str, ...]]:
     """Return the paths at which documents, or such as are deleted, have values."""
     parts = [view.segment.fields for view in snapshot.views]
     parts += [one.fields for view in snapshot.views for one in view.changes if one.changed]
-    paths = {
-        tuple(key for key in path if key is not None)
-        for fields in parts
-        for path in fields
-        if None not in path
-    }
+    paths = {_keys(path) for fields in parts for path in fields if None not in path}
     return {path for path in paths if not snapshot.is_restricted or has_field(snapshot, path)}
+
+
+def _keys(path: tuple[str | None, ...]) -> tuple[str, ...]:
+    return tuple(key for key in path if key is not None)
 
 
 def _name(path: tuple[str, ...]) -> str:

@@ -234,5 +234,7 @@ def test_a_field_is_known_if_any_shard_has_it(folder: Path) -> None:
     assert client.count(strict) == 2
     with pytest.raises(FilterError, match="did you mean 'only2'"):
         client.search("red", filter={"$strict": {"olny2": 1}})
+    with pytest.warns(FilterWarning, match="no document has a list in the field 'only2'"):
+        assert client.count({"only2": [1]}) == 0
     with pytest.warns(FilterWarning, match=r"\{'n': \{'\$gte': 3\}\}"):
         client.count({"n": {"gte": 3}})

@@ -118,6 +118,25 @@ def test_what_looks_like_an_operator_is_warned_of_with_the_right_spelling(
     assert "\n" not in message
 
 
+def test_a_list_where_no_document_has_one_is_told_how_any_of_it_is_asked_for(
+    index: BM25Index,
+) -> None:
+    lists = {"lang": ["en", "de"]}, {"author.name": ("x",)}, {"$not": {"year": [2020]}}
+    for filter, field in zip(lists, ("lang", "author.name", "year"), strict=True):
+        with pytest.warns(FilterWarning, match=f"has a list in the field '{field}', so") as caught:
+            index.count(filter)
+        meant = str(caught[0].message).partition("did you mean ")[2].removesuffix("?")
+        assert index.count(literal_eval(meant)) > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert index.count({"tags": ["a"]}) == 1
+        assert index.count({"tags": ["b"]}) == 0
+        assert index.count({"lang": {"$eq": ["en"]}}) == 0
+        assert index.count({"missing": ["a"], "lang": []}) == 0
+        index.update_metadata(["0"], [{"lang": []}])
+        assert index.count({"lang": ["en"]}) == 0
+
+
 @pytest.mark.parametrize("meant", [meant for _, meant in OF_SERVERS])
 def test_what_is_meant_by_a_filter_of_a_server_finds_something(
     index: BM25Index, meant: str
