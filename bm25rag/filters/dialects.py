@@ -10,13 +10,15 @@ _OPERATORS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("eq", "equal", "equals", "term", "==", "="), ("$eq",)),
     **dict.fromkeys(("ne", "neq", "noteq", "notequal", "notequals", "!=", "<>"), ("$ne",)),
     **dict.fromkeys(("lt", "lessthan", "before", "<"), ("$lt",)),
-    **dict.fromkeys(("lte", "le", "<="), ("$lte",)),
+    **dict.fromkeys(("lte", "le", "lessthanequal", "lessthanorequals", "<="), ("$lte",)),
     **dict.fromkeys(("gt", "greaterthan", "after", ">"), ("$gt",)),
-    **dict.fromkeys(("gte", "ge", ">="), ("$gte",)),
+    **dict.fromkeys(("gte", "ge", "greaterthanequal", "greaterthanorequals", ">="), ("$gte",)),
     **dict.fromkeys(("between", "range"), ("$gte", "$lte")),
     **dict.fromkeys(("in", "isin", "anyof", "oneof", "terms"), ("$in",)),
     **dict.fromkeys(("nin", "notin", "noneof"), ("$nin",)),
-    **dict.fromkeys(("contains", "includes", "elemmatch"), ("$contains",)),
+    **dict.fromkeys(
+        ("contains", "includes", "elemmatch", "listcontains", "stringcontains"), ("$contains",)
+    ),
     **dict.fromkeys(("any", "containsany", "arraycontainsany", "overlaps"), ("$containsAny",)),
     **dict.fromkeys(("all", "containsall", "arraycontainsall"), ("$containsAll",)),
     **dict.fromkeys(("icontains", "ilike"), ("$icontains",)),
@@ -31,9 +33,10 @@ _OPERATORS: dict[str, tuple[str, ...]] = {
 }
 _LOGICAL = {
     **dict.fromkeys(
-        ("and", "must", "filter", "filters", "query", "where", "bool", "conditions"), "$and"
+        ("and", "andall", "must", "filter", "filters", "query", "where", "bool", "conditions"),
+        "$and",
     ),
-    **dict.fromkeys(("or", "should"), "$or"),
+    **dict.fromkeys(("or", "orall", "should"), "$or"),
     **dict.fromkeys(("not", "mustnot", "nor"), "$not"),
     "strict": "$strict",
 }
@@ -46,7 +49,8 @@ _LEVELS, _ITEMS = 8, 200
 # Bits of an integer that is written: Python may refuse to write longer ones.
 _LONGEST = 1000
 # What others call the entries of a condition.
-_OPERATOR, _FIELD = ("operator", "op", "comparator"), ("field", "key", "attribute", "name")
+_OPERATOR = ("operator", "op", "comparator")
+_FIELD = ("field", "key", "attribute", "name", "path")
 
 _SHOWN = Repr()
 _SHOWN.maxlevel = _LEVELS
@@ -118,12 +122,16 @@ def _respelled(spec: Any) -> Any:
     parts = {_bare(name): value for name, value in spec.items()}
     asked = next((_bare(parts[name]) for name in _OPERATOR if name in parts), "")
     field = next((parts[name] for name in _FIELD if name in parts), None)
+    if isinstance(field, list):  # Weaviate's path, whose value is valueText and the like
+        field = ".".join(map(str, field))
     if isinstance(field, str) and asked in _OPERATORS:
-        return {field: {_OPERATORS[asked][0]: parts.get("value", parts.get("values"))}}
+        value = next((one for name, one in parts.items() if name.startswith("value")), None)
+        return {field: {_OPERATORS[asked][0]: value}}
     if isinstance(field, str) and (query := next(filter(parts.__contains__, _QUERIES), "")):
         return _compared(field, query, parts[query])
-    if "conditions" in parts and asked in _LOGICAL:
-        return _logical(_LOGICAL[asked], _respelled(parts["conditions"]))
+    several = next((parts[name] for name in ("conditions", "operands") if name in parts), None)
+    if several is not None and asked in _LOGICAL:
+        return _logical(_LOGICAL[asked], _respelled(several))
     entries = [_respelled_entry(name, value) for name, value in spec.items()]
     if None in entries or not entries:
         return spec
@@ -131,7 +139,7 @@ def _respelled(spec: Any) -> Any:
 
 
 def _respelled_entry(name: object, value: Any) -> dict[str, Any] | None:
-    """Return what an entry of a dict stands for in Elasticsearch or Qdrant, if it does."""
+    """Return what an entry of a dict stands for in Elasticsearch, Qdrant or Bedrock, if it does."""
     bare = _bare(name)
     if not isinstance(value, dict | list | tuple) or not value:
         return None
@@ -140,7 +148,14 @@ def _respelled_entry(name: object, value: Any) -> dict[str, Any] | None:
         return respelled if respelled is not value else {"$and": [value]}
     if bare in _LOGICAL:
         return _logical(_LOGICAL[bare], _respelled(value))
-    if not isinstance(value, dict) or len(value) > 1:
+    ids = value.get("values") if isinstance(value, dict) else value
+    if bare in ("hasid", "ids") and isinstance(ids, list):
+        return {"$id": {"$in": [*map(str, ids)]}}
+    if not isinstance(value, dict):
+        return None
+    if bare in _OPERATORS and value.keys() == {"key", "value"}:
+        return {str(value["key"]): {_OPERATORS[bare][0]: value["value"]}}
+    if len(value) > 1:
         return None
     ((field, operand),) = value.items()
     if bare == "exists" and field == "field" and isinstance(operand, str):

@@ -79,7 +79,7 @@ LIKE_OPERATORS: list[tuple[Any, str]] = [
     ),
     ({"year": {"or": [{"gte": 1}]}}, "{'$or': [{'year': '...'}, '...']}"),
 ]
-# Of Elasticsearch and Qdrant, and how these and others call the id and the metadata.
+# Of Elasticsearch, Qdrant, Weaviate and Bedrock, and how they and others call id and metadata.
 OF_SERVERS: list[tuple[Any, str]] = [
     ({"term": {"lang": "en"}}, "{'lang': {'$eq': 'en'}}"),
     ({"term": {"lang": {"value": "en"}}}, "{'lang': {'$eq': 'en'}}"),
@@ -96,6 +96,33 @@ OF_SERVERS: list[tuple[Any, str]] = [
     (
         {"must_not": [{"key": "lang", "match": {"any": ["de"]}}]},
         "{'$not': {'$or': [{'lang': {'$in': ['de']}}]}}",
+    ),
+    ({"has_id": [0]}, "{'$id': {'$in': ['0']}}"),
+    ({"must": [{"has_id": ["0"]}]}, "{'$and': [{'$id': {'$in': ['0']}}]}"),
+    ({"ids": {"values": ["0", "1"]}}, "{'$id': {'$in': ['0', '1']}}"),
+    (
+        {"path": ["lang"], "operator": "Equal", "valueText": "en"},
+        "{'lang': {'$eq': 'en'}}",
+    ),
+    (
+        {
+            "operator": "Or",
+            "operands": [
+                {"path": ["year"], "operator": "GreaterThanEqual", "valueInt": 2024},
+                {"path": "tags", "operator": "ContainsAny", "valueText": ["a"]},
+            ],
+        },
+        "{'$or': [{'year': {'$gte': 2024}}, {'tags': {'$containsAny': ['a']}}]}",
+    ),
+    ({"equals": {"key": "lang", "value": "en"}}, "{'lang': {'$eq': 'en'}}"),
+    ({"listContains": {"key": "tags", "value": "a"}}, "{'tags': {'$contains': 'a'}}"),
+    (
+        {"andAll": [{"lessThanOrEquals": {"key": "year", "value": 2020}}]},
+        "{'$and': [{'year': {'$lte': 2020}}]}",
+    ),
+    (
+        {"orAll": [{"notIn": {"key": "lang", "value": ["de"]}}]},
+        "{'$or': [{'lang': {'$nin': ['de']}}]}",
     ),
     ({"id": "0"}, "{'$id': '0'}"),
     ({"_id": {"$in": ["0"]}}, "{'$id': {'$in': ['0']}}"),
