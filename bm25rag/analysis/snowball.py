@@ -31,11 +31,19 @@ def new_stemmer(algorithm: str) -> WordStemmer:
     ----------
     algorithm
         One of ``algorithms()``.
+
+    Raises
+    ------
+    MemoryError
+        If there is no memory for it.
     """
     library = _library()
     if library.__name__ != "Stemmer":
         return _PureStemmer(library.stemmer(algorithm))
-    stemmer: WordStemmer = library.Stemmer(algorithm, 0)  # with no cache
+    try:
+        stemmer: WordStemmer = library.Stemmer(algorithm, 0)  # with no cache
+    except KeyError as error:  # PyStemmer tells an algorithm that is missing from nothing else
+        raise MemoryError(f"there is no memory for PyStemmer's {algorithm}") from error
     return stemmer
 
 

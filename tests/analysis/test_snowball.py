@@ -86,6 +86,18 @@ def test_the_stand_in_stems_as_pystemmer_does() -> None:
     }
 
 
+@pytest.mark.skipif(library_name() != "PyStemmer", reason="the stand-in allocates in Python")
+def test_a_stemmer_for_which_there_is_no_memory_is_a_memory_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def starve(algorithm: str, size: int) -> None:  # as PyStemmer does where malloc fails
+        raise KeyError(f"Stemming algorithm '{algorithm}' not found")
+
+    monkeypatch.setattr("Stemmer.Stemmer", starve)
+    with pytest.raises(MemoryError, match="no memory for PyStemmer's english"):
+        Stemmer("english").stems(["running"])
+
+
 def test_without_either_an_error_names_both_and_what_does_without() -> None:
     said = said_by(ABSENT).splitlines()
     assert "pip install PyStemmer, or snowballstemmer" in said[0]
