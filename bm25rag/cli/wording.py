@@ -58,6 +58,7 @@ def describe(error: Exception) -> str:
     if "no text field" in text:
         return f"{text}; --text-field names another"
     text = text.replace("BM25Index.commits(folder)", "'bm25rag commits'")
+    text = text.replace("restricted needs a filter", "--restrict needs a filter")
     return _NAMED.sub(_option, text)
 
 

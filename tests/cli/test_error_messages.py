@@ -54,6 +54,7 @@ def test_a_wrong_value_is_named_by_its_option(saved: Path, words: str, complaint
         (["--filter", '{"$or": 1}'], "--filter at $or: expected a non-empty list"),
         (["--b", "7"], "--b must be a number from 0 to 1, got 7.0"),
         (["--commit", "x"], "--commit must be the id of a commit, such as '3-9c110871ccf2b11b'"),
+        (["--restrict", "{}"], "--restrict needs a filter that rejects something, got {}"),
     ],
 )
 def test_a_wrong_option_of_a_search_is_named(saved: Path, words: list[str], complaint: str) -> None:
