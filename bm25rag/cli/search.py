@@ -207,6 +207,8 @@ def queries_of(query: str | None, path: Path | None) -> Iterator[Query]:
     """Return the one query, or those of a file."""
     if (query is None) == (path is None):
         raise click.UsageError("give either a QUERY or --queries FILE")
+    if query == "-":  # of most commands, standard input; a text of no word finds nothing
+        raise click.UsageError("QUERY is a text: --queries - reads queries from standard input")
     # All of them first, so that a bad line is reported before any result.
     return iter([Query("1", query or "")] if path is None else list(read_queries(path)))
 

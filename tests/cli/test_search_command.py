@@ -163,6 +163,7 @@ def test_nothing_found_is_no_error(saved: Path) -> None:
     [
         ([], "give either a QUERY or --queries FILE"),
         (["red", "--queries", "-"], "give either a QUERY or --queries FILE"),
+        (["-"], "QUERY is a text: --queries - reads queries from standard input"),
         (["red", "-k", "-1"], "-1 is not in the range"),
         (["red", "--threads", "0"], "0 is not in the range"),
         (["red", "--filter", "{"], "--filter"),
