@@ -178,7 +178,7 @@ class Asking(NamedTuple):
         if filter is None and self.is_usual:
             return index.search(question, k)
         if filter is not None and is_blank(question):
-            index.search("", k, min_score=self.min_score)  # checks them
+            index.search(question or "", k, min_score=self.min_score)  # checks them
             passing = index.get(index.ids(filter, k=k, offset=self.offset))
             return [_unscored(document) for document in passing]
         asked, correct = self.rewrite(self.read(question, index), index, filter)
@@ -196,6 +196,9 @@ def _unscored(document: Document) -> Hit:
 
 def is_blank(question: object) -> bool:
     """Whether a question asks for nothing: only a filter can say then what is wanted."""
+    if isinstance(question, Query):
+        parts = question.also, question.must, question.must_not, question.phrases
+        return is_blank(question.text) and not any((*parts, question.not_phrases))
     return not question or (isinstance(question, str) and question.isspace())
 
 

@@ -47,13 +47,23 @@ def test_a_question_is_corrected_before_it_is_expanded(index: BM25Index) -> None
     ]
 
 
-@pytest.mark.parametrize("blank", ["", " \n", [], {}])
+@pytest.mark.parametrize("blank", ["", " \n", [], {}, Query(), Query([], timeout=1.0)])
 def test_a_blank_question_lists_what_passes_a_filter(index: BM25Index, blank: Question) -> None:
     passing = parse_filter({"kind": "pet"})
     found = Asking(min_score=9.0, offset=1).find(index, blank, 5, passing)
     assert [(hit.id, hit.score, hit.text) for hit in found] == [("b", 0.0, TEXTS[1])]
     assert Asking().find(index, blank, 5) == []
     assert is_blank(blank)
+    with pytest.raises(ValueError, match="the index has no fields, so nothing is in 'text'"):
+        Asking().find(index, Query(field="text"), 5, passing)
+
+
+@pytest.mark.parametrize("part", ["also", "must", "must_not", "phrases", "not_phrases"])
+def test_a_query_that_only_restricts_is_not_blank(index: BM25Index, part: str) -> None:
+    asked = Query(**{part: ["dog"]})  # type: ignore[arg-type]
+    assert not is_blank(asked)
+    passing = parse_filter({"kind": "pet"})
+    assert Asking().find(index, asked, 5, passing) == index.search(asked, 5, passing)
 
 
 def test_a_text_is_parsed_if_that_is_asked_for(index: BM25Index) -> None:

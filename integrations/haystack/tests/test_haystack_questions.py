@@ -17,6 +17,8 @@ from haystack_integrations.components.retrievers.bm25rag import (
 )
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 
+from bm25rag import Query
+
 EVEN = {"field": "meta.even", "operator": "==", "value": True}
 SPARSE = SparseEmbedding([0], [1.0])
 TEXTS = ["storm storm harbour", "storm", "harbour lights", "lights", "quiet sea", "storm sea"]
@@ -124,7 +126,7 @@ async def test_pages_are_parts_of_one_ranking(storms: BM25DocumentStore) -> None
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("query", ["", " \n", [], {}])
+@pytest.mark.parametrize("query", ["", " \n", [], {}, Query()])
 async def test_a_blank_question_with_filters_lists_what_passes(
     storms: BM25DocumentStore, query: Any
 ) -> None:

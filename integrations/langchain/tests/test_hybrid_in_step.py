@@ -15,6 +15,7 @@ from langchain_core.indexing import InMemoryRecordManager, aindex, index
 from langchain_core.tracers.base import AsyncBaseTracer, BaseTracer
 from langchain_core.vectorstores import InMemoryVectorStore
 
+from bm25rag import Query
 from bm25rag.errors import DuplicateIdError, UncommittedWarning
 
 A, B, C = (Document(f"a cat {id}", id=id, metadata={"n": id}) for id in "abc")
@@ -343,6 +344,7 @@ async def test_pages_are_parts_of_one_ranking(store: Store) -> None:
     assert ids(hybrid.invoke("", filter=even, offset=1)) == ["2", "4", "6"]
     assert ids(await hybrid.ainvoke(" ", filter=even)) == ["0", "2", "4"]
     assert ids(hybrid.invoke("", filter=even, min_score=0.5)) == ["0", "2", "4"]
+    assert hybrid.invoke(Query(), filter=even) == hybrid.invoke("", filter=even)
 
 
 async def test_the_question_is_corrected_and_expanded_for_bm25(store: Store) -> None:

@@ -23,6 +23,7 @@ from llama_index.vector_stores.bm25rag import BM25VectorStore, NoEmbedding
 from llamaindex_dense import embed
 from llamaindex_nodes import node
 
+from bm25rag import Query
 from bm25rag.errors import DuplicateIdError, MetadataError
 
 Found = list[tuple[str, float | None]]
@@ -133,7 +134,7 @@ def test_the_least_score_is_the_only_cut(ask: Ask) -> None:
 
 def test_filters_alone_find_the_first_that_pass(ask: Ask) -> None:
     odd = [(str(n), 0.0) for n in range(1, 40, 2)]
-    for blank in ("", "  ", [], {}):
+    for blank in ("", "  ", [], {}, Query(), Query(timeout=1.0)):
         assert ask(blank, 100, filters=where("odd", 1)) == odd
         assert ask(blank, 4, filters=where("odd", 1), offset=6) == odd[6:10]
         assert ask(blank, 100) == ask(blank, 100, filters=MetadataFilters(filters=[])) == []

@@ -151,7 +151,7 @@ class Retrieval(NodeStore):
         unused = self.vectors is None and query.query_str is not None
         no_vector = by_words or unused or embedding is None or not len(embedding)
         if scope.filter is not None and is_blank(query.query_str) and no_vector:
-            passing = asking.find(scope.snapshot, "", k, scope.filter)
+            passing = asking.find(scope.snapshot, query.query_str or "", k, scope.filter)
             nodes = self._with_scores(passing, spans_key)
         elif mode is _Mode.SPARSE:
             if self._of_queries is not None:
@@ -356,8 +356,9 @@ def _read_parts(
 ) -> tuple[VectorStoreQuery, Scope, Asking]:
     """Return a query, parsed if that is asked for; its parts hold for all legs."""
     question: Any = query.query_str
-    if not is_blank(question):
-        question = asking.read(question, scope.snapshot)
+    if is_blank(question):
+        return query, scope, asking
+    question = asking.read(question, scope.snapshot)
     if not isinstance(question, Query):
         return query, scope, asking
     if asking.correct and mode is _Mode.HYBRID:
