@@ -12,8 +12,11 @@ Apostrophe = Literal["ends", "joins", "cuts"]
 
 # What may follow the last apostrophe of an English word without being a word.
 _ENDINGS = frozenset({"s", "d", "m", "ll", "re", "ve"})
-# What may follow "o'" and is an Irish name; the other words are endings of the Turkish pronoun.
-_IRISH = late_pattern(r"(?i)(?!n[cdlsu]|y|da[kny]|lar)[^\W\d_]{4,}")
+# Names whose apostrophe cuts off no Turkish ending: Irish ones, since what else follows "o'" is of
+# the pronoun; and French ones, since endings of the letters d and l begin with a consonant.
+_NAMES = late_pattern(
+    r"(?i)o'(?!n[cdlsu]|y|da[kny]|lar)[^\W\d_]{4,}|[dl]'(?=[aeiouâàéèêëîïôœıöüh])[^\W\d_]{3,}"
+)
 _PART = late_pattern(
     r"(?P<letters>[^\W\d_](?:\.[^\W\d_])+(?![^'.,+#]))"
     r"|[A-Za-z](?:\+\+|#)"
@@ -49,7 +52,7 @@ def split_word(word: str, apostrophe: Apostrophe) -> list[str]:
     apostrophe
         What an apostrophe does: it ``"ends"`` what is before it, as in English; it ``"joins"``
         what is around it, as in Ukrainian; or it ``"cuts"`` off an ending, as in Turkish, where
-        "O'nun" is of the pronoun and "O'Brien" a name.
+        "O'nun" is of the pronoun, and "O'Brien" and "D'Artagnan" are names.
     """
     if word.isalpha() or is_number(word):
         return [word.replace(",", "")]
@@ -127,8 +130,8 @@ def _around_apostrophes(word: str, apostrophe: Apostrophe) -> list[str]:
     if apostrophe == "joins":
         return ["".join(pieces)]
     if apostrophe == "cuts":
-        is_irish = pieces[0] in ("o", "O") and _IRISH.fullmatch(pieces[1]) is not None
-        del pieces[2 if is_irish else 1 :]
+        is_name = len(pieces[0]) == 1 and _NAMES.fullmatch("'".join(pieces[:2])) is not None
+        del pieces[2 if is_name else 1 :]
     while len(pieces) > 1 and pieces[-1].lower() in _ENDINGS:  # the scanner may have cut one off
         pieces.pop()
     if len(pieces) > 1 and pieces[-1].lower() == "t" and pieces[-2][-1:].lower() == "n":

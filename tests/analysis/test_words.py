@@ -92,6 +92,17 @@ def test_an_irish_name_is_no_turkish_pronoun(apostrophe: str) -> None:
     assert BM25Index.from_texts([text], analyzer=analyzer).vocabulary() == sorted(expected)
 
 
+@pytest.mark.usefixtures("backend")
+def test_a_french_name_has_no_turkish_ending() -> None:
+    text = "D'Artagnan'ın d'artagnan Jeanne d'Arc L'Oréal'den d'Estaing L'Humanité"
+    endings = "D'nin d'ler l'ye L'den A'dan Z'ye E'yi C'de"
+    analyzer = Analyzer("turkish", stemmer=None)
+    expected = ["artagnan", "artagnan", "jeanne", "arc", "oreal", "estaing", "humanite"]
+    expected += ["d", "d", "l", "l", "a", "z", "e", "c"]
+    assert analyzer.terms(f"{text} {endings}") == expected
+    assert analyzer.query_terms(f"{text} {endings}") == expected
+
+
 @pytest.mark.parametrize(
     ("language", "one", "other"),
     [
