@@ -63,7 +63,7 @@ def test_a_large_index_is_built_and_served_by_its_own_process(corpus: Path, tmp_
     assert len(served["mean, ms"]) == len(served["p99, ms"]) == 3
     ranked = large.rank(TINY, folder)
     assert list(ranked) == [f"k={k}: mean, p99, ms" for k in (10, 100, 1000)]
-    assert all(0 < mean <= p99 for mean, p99 in ranked.values())
+    assert all(mean > 0 and p99 > 0 for mean, p99 in ranked.values())  # one pause lifts the mean
 
 
 def test_documents_are_judged_by_the_rank_of_their_best_passage() -> None:
