@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from bm25rag.common.checks import check_choice, check_count
+from bm25rag.common.checks import check_count
 from bm25rag.common.strings import CONTEXT, TEXT
 
 if TYPE_CHECKING:
@@ -328,13 +328,11 @@ def columns(found: Sequence[Hit | Document], *fields: str) -> list[list[Any]]:
 
     Raises
     ------
-    TypeError, ValueError
+    ValueError
         If there is no field, or one has another name; if hits are others.
     """
-    if not fields:
-        raise TypeError(f"columns needs fields, some of {', '.join(map(repr, _COLUMNS))}, got none")
-    for name in fields:
-        check_choice("fields", name, _COLUMNS)
+    if not (fields and all(map(_COLUMNS.__contains__, fields))):
+        raise ValueError(f"columns takes fields, some of {', '.join(_COLUMNS)}, got {fields}")
     read: list[list[Any]] | None = None
     first = 0
     while first < len(found):
