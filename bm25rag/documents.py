@@ -17,8 +17,6 @@ Text: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str]]
 
 # Characters of a text, and of metadata, that a repr shows.
 _SHOWN = 60
-# What ``columns`` returns of hits; documents have no score.
-_COLUMNS = ("id", "score", "text", "metadata", "payload", "fields")
 
 
 @dataclass(slots=True, repr=False)
@@ -328,11 +326,13 @@ def columns(found: Sequence[Hit | Document], *fields: str) -> list[list[Any]]:
 
     Raises
     ------
+    AttributeError
+        If they have no such field.
     ValueError
-        If there is no field, or one has another name; if hits are others.
+        If hits are others.
     """
-    if not (fields and all(map(_COLUMNS.__contains__, fields))):
-        raise ValueError(f"columns takes fields, some of {', '.join(_COLUMNS)}, got {fields}")
+    if not fields:
+        return []
     read: list[list[Any]] | None = None
     first = 0
     while first < len(found):
