@@ -1,5 +1,5 @@
 # Cython has ``from ... import`` of C functions in such a file alone.
-from cpython.dict cimport PyDict_GetItemWithError, PyDict_SetItem
+from cpython.dict cimport PyDict_GetItemWithError
 
 from bm25rag.kernels.checksum cimport crc_after
 from bm25rag.kernels.coarse cimport rank_coarsely

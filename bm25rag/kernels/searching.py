@@ -278,14 +278,7 @@ def _assign(numbers, term, table: _Table, row: _Row, frequency: cython.longlong)
             column.starts[number, i] = row.starts[column.first + i]
     table.frequencies[number] = frequency
     table.idf[number] = idf
-    if not cython.compiled or type(term) is not str:
-        return numbers.setdefault(term, own)
-    # The same: no other thread runs in between.
-    known = PyDict_GetItemWithError(numbers, term)  # noqa: F821 - of the .pxd
-    if known != cython.NULL:
-        return cython.cast(object, known)
-    PyDict_SetItem(numbers, term, own)  # noqa: F821 - of the .pxd
-    return own
+    return cython.cast(dict, numbers).setdefault(term, own)  # which another thread may have
 
 
 def search(segment: Segment, terms: Terms, queries, floors, plan, matches):
