@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from bm25rag.analysis.snippets import QueryMatcher
 from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.checks import check_count
 from bm25rag.decay import Decay, DecayLike, Prior, multiplied, multiplier_of, read_decay
 from bm25rag.distributed.operations import best_of_groups
-from bm25rag.documents import Hit
+from bm25rag.documents import Hit, Matcher, matched
 from bm25rag.fusion import FusionMethod, fuse
 from bm25rag.search.shaping import check_group, group_value
 
@@ -86,14 +87,22 @@ def fuse_hits(
     """Fuse the hits of several searches; return the page that is wanted."""
     rankings = [[(hit.id, hit.score) for hit in hits] for hits in results]
     known = {hit.id: hit for hits in results for hit in hits}
+    matcher = _of_all(hits[0]._matcher for hits in results if hits)
     fused = []
     for id, score in fuse(rankings, method, weights, None, rank_constant):
-        hit = known[id]
+        one = known[id]
         if page.decay is not None:
-            score = multiplied(score, multiplier_of(page.decay, hit.metadata))
-        hit.score = score
-        fused.append(hit)
+            score = multiplied(score, multiplier_of(page.decay, one.metadata))
+        contents = (one.text, one.metadata, one.payload, None, one.fields)
+        fused.append(matched(matcher, id, score, *contents))
     if page.decay is not None:
         fused.sort(key=lambda hit: -hit.score)
     values = [None if page.group is None else group_value(hit, page.group) for hit in fused]
     return best_of_groups(fused, values, page.k, page.per_group, page.offset)
+
+
+def _of_all(matchers: Iterable[Matcher | None]) -> Matcher | None:
+    """Return what finds the words of all queries that have hits."""
+    each = [one for one in matchers if isinstance(one, QueryMatcher)]
+    terms = {term for one in each for term in one.terms}
+    return QueryMatcher(each[0].analyzer, terms) if each else None

@@ -54,9 +54,12 @@ def test_pages_are_those_of_the_whole_index(folder: Path, filter: Any, offset: i
     assert client.vectors.search(vector, **options) == index.vectors.search(vector, **options)
     both = index.search_hybrid("sea", vector, **options)
     assert client.search_hybrid("sea", vector, **options) == both
-    asked: list[Any] = ["red", Query("sea", also={"red": 0.5})]
+    asked: list[Any] = ["red", Query("sea", also={"ships": 0.5})]
     fused = index.search_fused(asked, weights=[2, 1], **options)
-    assert client.search_fused(asked, weights=[2, 1], **options) == fused
+    found_each = client.search_fused(asked, weights=[2, 1], **options)
+    assert found_each == fused
+    # The words of all queries, whichever of them found it.
+    assert [hit.spans for hit in found_each] == [hit.spans for hit in fused]
 
 
 @pytest.fixture(scope="module")
