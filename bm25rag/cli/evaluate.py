@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -148,14 +148,24 @@ def evaluate_command(
     after = evaluator.evaluate(run)
     if run_to is not None:
         write_run(run_to, run)
+    notes = [*_cut_short(measures, k)] if k < len(index) else []
+    notes += [] if before is None else [f"{baseline}: {note}" for note in before.notes]
+    print_notes(notes)
     comparisons = [] if before is None else [compare(after, before, name) for name in measures]
     if as_json:
-        write_result(_as_json(after, comparisons, judged.notes))
+        write_result(_as_json(after, comparisons, [*judged.notes, *notes]))
         return
     print_notes(after.notes)
     _print_means(after)
     for comparison in comparisons:
         _print_comparison(comparison)
+
+
+def _cut_short(measures: Sequence[str], k: int) -> Iterator[str]:
+    """Yield a note for each measure that would count more results than are searched for."""
+    for name in measures:
+        if (parse_measure(name).cutoff or 0) > k:
+            yield f"{name} counts only the best {k:,} results of each query: -k is {k:,}"
 
 
 def _as_json(

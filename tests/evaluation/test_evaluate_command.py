@@ -79,6 +79,28 @@ def test_what_is_left_out_is_told(judged: tuple[str, ...]) -> None:
     assert "Note: 1 relevant documents are not in the index: ['gone']" in result.stderr
 
 
+def test_measures_of_fewer_results_than_they_count_are_told(judged: tuple[str, ...]) -> None:
+    """R@100 of ten results looked like any other R@100."""
+    result = ok("evaluate", *judged, "-k", "2", "-m", "R@100", "-m", "RR@2")
+    told = "R@100 counts only the best 2 results of each query: -k is 2"
+    assert result.stderr == f"Note: {told}\n"
+    facts = json.loads(ok("evaluate", *judged, "-k", "2", "-m", "R@100", "--json").stdout)
+    assert facts["notes"] == [told]
+    assert ok("evaluate", *judged, "-k", "4", "-m", "R@100").stderr == ""  # all there are
+
+
+def test_what_a_baseline_lacks_is_told(judged: tuple[str, ...]) -> None:
+    """A run that was cut off looked like a worse one."""
+    Path("cut.run").write_text("1 Q0 apple 1 1.0 x\n7 Q0 pear 1 1.0 x\n", encoding="utf-8")
+    asked = ("evaluate", *judged, "-m", "RR@10", "--baseline", "cut.run")
+    told = [
+        "cut.run: 3 judged queries have no results and count as 0: '2', '3', '4'",
+        "cut.run: 1 queries have no judgements and do not count: '7'",
+    ]
+    assert ok(*asked).stderr.splitlines() == [f"Note: {one}" for one in told]
+    assert json.loads(ok(*asked, "--json").stdout)["notes"] == told
+
+
 def test_wrong_input_is_told_without_a_traceback(judged: tuple[str, ...]) -> None:
     fails(2, "unknown measure 'best'; measures are such as", "evaluate", *judged, "-m", "best")
     fails(3, "nowhere.txt: No such file", "evaluate", *judged[:3], "--qrels", "nowhere.txt")
