@@ -132,10 +132,16 @@ class Host:
         """Answer a call from a commit that is at least as new as the one named.
 
         ``operation`` is a name in ``OPERATIONS``, ``within`` what the client is restricted to. It
-        raises as the method of ``BM25Index``, except that damage is reported in the answer.
+        raises as the method of ``BM25Index``, except that damage is reported in the answer, and
+        ``StorageError`` if the folder cannot be opened.
         """
         if self._opened is None or self._opened.commit < commit:
-            self.refresh()
+            try:
+                self.refresh()
+            except StorageError:
+                raise
+            except OSError as error:  # perhaps of this node alone: the client asks another
+                raise StorageError(str(error)) from error
         opened, called = self._opened, OPERATIONS[operation]
         assert opened is not None
         values, failed = {}, dict(opened.failed)

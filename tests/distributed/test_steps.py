@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -29,7 +30,7 @@ from bm25rag.distributed.steps import (
     merge_partition,
 )
 from bm25rag.distributed.vectors import RayVectors
-from bm25rag.errors import CorruptIndexError, DuplicateIdError
+from bm25rag.errors import CorruptIndexError, DuplicateIdError, StorageError
 from bm25rag.live.index import new_state
 from bm25rag.open_shard import Ranking
 from bm25rag.readers import Fields
@@ -336,6 +337,29 @@ def test_a_server_answers_without_a_damaged_shard_and_says_so(tmp_path: Path) ->
     manifest.write_bytes(data)
     host.refresh().check()
     assert host.answer("count", (None,), 0).value == 200
+
+
+def test_a_server_that_cannot_reach_the_folder_leaves_the_answer_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client asks another replica after a ``StorageError``, and raises what is none."""
+    run(plan_of(write_corpus(tmp_path / "in"), tmp_path / "it", 3))
+    host = Host(str(tmp_path / "it"), 0, 1, 1, True, None, False)
+
+    def stale(*_: object) -> None:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(tmp_path))
+
+    with monkeypatch.context() as away:
+        away.setattr("bm25rag.distributed.host.read_sharded", stale)
+        with pytest.raises(StorageError, match=os.strerror(errno.ESTALE)):
+            host.answer("count", (None,), 0)
+    assert host.answer("count", (None,), 0).value == 200
+
+    def refused(_: object) -> bool:
+        raise ConnectionError("the service of permissions is away")
+
+    with pytest.raises(ConnectionError, match="permissions"):
+        host.answer("count", (refused,), 0)
 
 
 def test_a_server_names_the_shard_of_which_a_text_is_damaged(tmp_path: Path) -> None:
