@@ -262,7 +262,7 @@ def _fold(text: str, analyzer: Analyzer) -> tuple[str, Sequence[tuple[int, int]]
         return folded, [(at, at + 1) for at in range(len(text))]
     pieces: list[str] = []
     spans: list[tuple[int, int]] = []
-    for cluster in _clusters().finditer(text):
+    for cluster in _clusters(analyzer.normalize == "NFKC").finditer(text):
         piece = _fold_cluster(cluster[0], analyzer.splitter)
         pieces.append(piece)
         spans += [cluster.span()] * len(piece)
@@ -284,15 +284,18 @@ def _fold_cluster(cluster: str, splitter: WordSplitter) -> str:
     return splitter.fold(cluster).replace("ς", "σ")
 
 
-@lru_cache(maxsize=1)
-def _clusters() -> Pattern[str]:
+@lru_cache(maxsize=2)
+def _clusters(compatible: bool) -> Pattern[str]:
     """Return a pattern for a character and the marks that may combine with it.
 
     Behind what is left out, such as a soft hyphen, they combine with what is before it.
+    ``compatible`` is for NFKC, which makes syllables of Hangul's compatibility letters, too.
     """
     marks = "".join(map(chr, scripts.marks()))
     mark, left_out = f"[{marks}\u200c\u200d\uff9e\uff9f\u1160-\u11ff]", scripts.IGNORED.pattern
-    return compile_pattern(f"(?s:.)(?:{left_out}{{0,9}}{mark})*")
+    letters = "\u3131-\u318e\uffa1-\uffdc"
+    behind = f"|(?<=[\u1100-\u11ff\uac00-\ud7a3{letters}])[{letters}]" if compatible else ""
+    return compile_pattern(f"(?s:.)(?:{left_out}{{0,9}}{mark}{behind})*")
 
 
 # --- what to show -------------------------------------------------------------------
