@@ -171,6 +171,8 @@ def test_words_that_match_stand_in_the_meta_where_a_key_is_named(tmp_path: Path)
     search.take([("b", 1.0), ("a", 0.5)])
     fused = {one.id: one.meta["spans"] for one in store.hybrid_documents(search)}
     assert fused == {"a": document.meta["spans"], "b": []}
+    a = {"field": "id", "operator": "==", "value": "a"}
+    assert [one.meta for one in store.bm25_retrieval("", a)] == [{"spans": []}]  # nothing matches
     assert store.filter_documents() == written
     again = BM25DocumentStore.from_dict(store.to_dict())
     assert again.bm25_retrieval("cats") == [document]

@@ -118,8 +118,8 @@ class Search:
 
     def page(self) -> list[Document]:
         """Return some of the documents that pass, in the order of writing."""
-        ids = self.index.ids(self.filter, k=self.limit, offset=self.asking.offset)
-        return from_core(self.index.get(ids), with_embedding=self._with_embedding)
+        hits = self.asking.find(self.index, "", self.limit, self.filter)
+        return from_core(hits, None, self._with_embedding, self._spans_key)
 
     def documents(self, hits: Sequence[Hit]) -> list[Document]:
         """Return what was found, with scores as asked."""

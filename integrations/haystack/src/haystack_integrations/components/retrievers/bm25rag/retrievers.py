@@ -90,8 +90,8 @@ class BM25Retriever(StoreRetriever):
         query
             The text to search for, or a dict of terms and their weights; where no component is
             connected, also a list of terms as the analyzer makes them, or a ``bm25rag.Query``.
-            Stop words alone match nothing, and so does a blank query; but with filters, a blank
-            query finds all documents that pass, in the order of writing.
+            Stop words alone match documents of nothing else, and a blank query matches nothing;
+            but with filters, a blank query finds all documents that pass, in the order of writing.
         filters
             Which documents may be found, in Haystack's language:
             ``{"field": "meta.year", "operator": ">=", "value": 2000}``; ``filter_policy`` says
