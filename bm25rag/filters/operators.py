@@ -6,7 +6,7 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from datetime import datetime
+from datetime import date, datetime, time
 from typing import Any, ClassVar, Final
 
 from bm25rag.common.record import Record
@@ -263,6 +263,7 @@ class AsInstant(Operator):
 class AsMoment(Operator):
     """A comparison of datetimes in which one without a time zone takes that of the other.
 
+    A date is ordered as its midnight, without a time zone, and equals no datetime.
     Adapters subclass it to say which strings name a datetime.
 
     Parameters
@@ -286,6 +287,11 @@ class AsMoment(Operator):
         self.compare: Final = compare
         self.reading: Final = reading
 
+    @property
+    def orders(self) -> bool:
+        """Whether this orders values, and does not equate them."""
+        return self.compare is not operator.eq
+
     @abstractmethod
     def read(self, text: str) -> datetime | None:
         """Return the datetime that a string names; called once for each unusual spelling.
@@ -296,6 +302,8 @@ class AsMoment(Operator):
 
     def passes(self, value: Any, present: bool = True) -> bool:
         named = self.read(value) if type(value) is str else value
+        if type(named) is date and self.orders:
+            named = datetime.combine(named, time())
         if type(named) is not datetime:
             return False
         one = moment_of(named)

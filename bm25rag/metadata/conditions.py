@@ -224,8 +224,8 @@ def _mark_named(field: Field, passing: Bool, kind: int, compare: Any, operand: A
 
 
 def _mark_moments(field: Field, passing: Bool, operator: AsMoment) -> None:
-    """Mark the datetimes, and the strings that name one, which pass."""
-    for kind in (NAIVE, UTC, STRING, ZONED):
+    """Mark the datetimes, the strings that name one, and in an order the dates, which pass."""
+    for kind in (*([DATE] if operator.orders else []), NAIVE, UTC, STRING, ZONED):
         if field.has(kind):
             moments = _moments_of(field, kind, operator)
             passing[field.codes_of(kind)] = _pass(moments, operator)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
@@ -65,16 +66,26 @@ FIELDS = ["meta.a", "a", "meta.x", "x", "id", "content", "score", "meta", "embed
 
 
 def expected(filters: dict[str, Any], document: Document) -> bool:
-    """Ask Haystack; where it raises because values do not compare, they do not pass."""
+    """Ask Haystack; where it raises because values do not compare, they do not pass.
+
+    Days, which it orders with days alone, are ordered as their midnights.
+    """
     if "field" not in filters:
         results = [expected(condition, document) for condition in filters["conditions"]]
         return {"AND": all(results), "OR": any(results), "NOT": not all(results)}[
             filters["operator"]
         ]
+    if filters["operator"] in (">", ">=", "<", "<="):
+        filters = {**filters, "value": midnight(filters["value"])}
+        document = replace(document, meta={k: midnight(v) for k, v in document.meta.items()})
     try:
         return document_matches_filter(filters, document)
     except (FilterError, TypeError, ValueError, ArithmeticError, AttributeError):
         return False
+
+
+def midnight(value: Any) -> Any:
+    return datetime(value.year, value.month, value.day) if type(value) is date else value
 
 
 def comparison(field: str, operator: str, value: object) -> dict[str, Any]:
@@ -148,6 +159,25 @@ def test_every_pair_of_values_compares_as_haystack_compares_it(
         asked = comparison("meta.a", operator, value)
         passed = [document.id for document in corpus_store.filter_documents(asked)]
         assert passed == [one.id for one in corpus if expected(asked, one)], asked
+
+
+def test_a_day_is_ordered_as_its_midnight_whatever_it_is_compared_with(
+    store: BM25DocumentStore,
+) -> None:
+    """YAML reads 2024-01-01 as a day, and OpenSearch orders what JSON makes of it."""
+    at = [date(2024, 1, 1), "2024-01-01T00:00:00Z", datetime(2024, 1, 1, 0, 0, 1)]
+    store.write_documents([Document(id=str(n), meta={"at": one}) for n, one in enumerate(at)])
+    for operand in (
+        date(2024, 1, 1),
+        np.datetime64("2024-01-01"),
+        "2024-01-01",
+        datetime(2024, 1, 1),
+    ):
+        passed = store.filter_documents(comparison("meta.at", ">=", operand))
+        assert [one.id for one in passed] == ["0", "1", "2"], operand
+        passed = store.filter_documents(comparison("meta.at", ">", operand))
+        assert [one.id for one in passed] == ["2"], operand
+    assert store.count_documents_by_filter(comparison("meta.at", "==", date(2024, 1, 1))) == 1
 
 
 def test_not_means_not_all(filled: BM25DocumentStore) -> None:

@@ -2,8 +2,10 @@
 
 A comparison becomes a dict in the core's language wherever that means the same. It does not for
 dates. A date without a time zone takes that of the other side; to order, Haystack reads any string
-that dateutil reads, to equate, ISO 8601 only. The core's index of dates is asked accordingly. For
-lists and dicts, which compare as in Python, an operator of its own calls Haystack's function.
+that dateutil reads, to equate, ISO 8601 only. The core's index of dates is asked accordingly.
+Days, which Haystack orders with nothing but days, are ordered as their midnights: YAML reads
+``2024-01-01`` as a day. For lists and dicts, which compare as in Python, an operator of its own
+calls Haystack's function.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import operator as python
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import date, datetime
+from datetime import date, datetime, time
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -145,6 +147,7 @@ class _AsHaystack(Operator):
 
     def passes(self, value: Any, present: bool = True) -> bool:
         """Ask Haystack; a missing value is None."""
+        value = _midnight(value) if self._name in _ORDERINGS else value
         condition = {"field": "meta.value", "operator": self._name, "value": self.operand}
         return _passes(condition, Document(id="-", meta={"value": value}))
 
@@ -260,7 +263,13 @@ def _holds_nan(value: Any) -> bool:
     return bool(value != value)
 
 
+def _midnight(value: Any) -> Any:
+    """Return a day as the datetime that it is ordered as, and anything else unchanged."""
+    return datetime.combine(value, time()) if type(value) is date else value
+
+
 def _ordering(target: _Target, name: str, operand: Any) -> Filter:
+    operand = _midnight(operand)
     if operand is None or operand != operand:
         return _NOTHING
     known, compare = _ORDERINGS[name]
@@ -278,6 +287,8 @@ def _ordering(target: _Target, name: str, operand: Any) -> Filter:
 
 def _passes(condition: dict[str, Any], document: Document) -> bool:
     """Ask Haystack; a document whose value cannot be compared does not pass."""
+    if condition["operator"] in _ORDERINGS:
+        condition = {**condition, "value": _midnight(condition["value"])}
     try:
         return bool(haystack_filters.document_matches_filter(condition, document))
     except (FilterError, TypeError, ValueError, ArithmeticError, AttributeError):
