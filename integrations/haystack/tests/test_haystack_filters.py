@@ -180,6 +180,25 @@ def test_a_day_is_ordered_as_its_midnight_whatever_it_is_compared_with(
     assert store.count_documents_by_filter(comparison("meta.at", "==", date(2024, 1, 1))) == 1
 
 
+def test_contains_looks_into_lists_and_strings_of_the_meta(store: BM25DocumentStore) -> None:
+    metas = ({"tags": ["news", 1]}, {"tags": "newspaper"}, {"tags": ["New"]}, {"other": "news"}, {})
+    store.write_documents([Document(id=f"{n}", meta=meta) for n, meta in enumerate(metas)])
+
+    def found(field: str, value: object, *around: str) -> list[str]:
+        filters: dict[str, Any] = {"field": field, "operator": "contains", "value": value}
+        for name in around:
+            filters = {"operator": name, "conditions": [filters]}
+        return [document.id for document in store.filter_documents(filters)]
+
+    assert found("meta.tags", "news") == ["0", "1"]
+    assert found("tags", 1) == ["0"]
+    assert found("meta.tags", "news", "NOT") == ["2", "3", "4"]
+    assert found("id", "3", "AND") == ["3"]
+    assert found("none.tags", "news") == []
+    with pytest.raises(FilterError, match=r"operator 'contains' is for the meta, got .*'con"):
+        found("content", "news")
+
+
 def test_not_means_not_all(filled: BM25DocumentStore) -> None:
     conditions = [comparison("meta.lang", "==", "en"), comparison("meta.year", "==", 2021)]
     passed = filled.filter_documents({"operator": "NOT", "conditions": conditions})

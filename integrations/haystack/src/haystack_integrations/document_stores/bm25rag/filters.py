@@ -53,7 +53,8 @@ _ORDERINGS = {
     "<=": ("$lte", python.le),
 }
 _COMPLEMENTS = {"!=": "==", "not in": "in"}
-_COMPARISONS = ("==", "!=", *_ORDERINGS, "in", "not in")
+# The last is the core's: Haystack has none for an element of a list.
+_COMPARISONS = ("==", "!=", *_ORDERINGS, "in", "not in", "contains")
 _LOGIC = ("AND", "OR", "NOT")
 _DEEPEST = 100
 
@@ -185,6 +186,8 @@ def _comparison(condition: dict[str, Any], at: str, fetch: Fetch) -> Filter:
     if name in _COMPLEMENTS:
         return Not(_comparison({**condition, "operator": _COMPLEMENTS[name]}, at, fetch))
     if field in _OWN_FIELDS:
+        if name == "contains":
+            raise FilterError(f"{at}.operator 'contains' is for the meta, got the field {field!r}")
         return CallableFilter(partial(_passes, condition), fetch)
     operand = _as_stored(operand, f"{at}.value")
     if field == "id":
@@ -226,6 +229,8 @@ def _compare(target: _Target, name: str, operand: Any, at: str) -> Filter:
     try:
         if name in _ORDERINGS:
             return _ordering(target, name, operand)
+        if name == "contains":
+            return target.parse("$contains", operand)
         return _membership(target, operand if name == "in" else [operand])
     except CoreFilterError as error:
         # Without the position, which names the core's operators.
