@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 
 from bm25rag.common.caller import warn
 from bm25rag.errors import FilterError, FilterWarning
-from bm25rag.filters import Condition, Demand, escape_key
-from bm25rag.filters.operators import ContainsAll, Exists
+from bm25rag.filters import And, Condition, Demand, Filter, Not, escape_key
+from bm25rag.filters.operators import ContainsAll, Equals, Exists, In
+from bm25rag.kernels.records import Allowed
 from bm25rag.search.snapshot import Snapshot
 
 # Fields that a message names.
 _SHOWN = 10
 # Conditions that one warning names.
 _WARNED = 3
+_IS_LIST = ContainsAll(())
 
 
 def check_demands(
@@ -64,11 +66,37 @@ def check_demands(
 
 def has_field(snapshot: Snapshot, path: tuple[str | None, ...]) -> bool:
     """Whether a living document has a value at a path; a list, if that ends in ``None``."""
+    keys = _keys(path)
+    present = Condition(keys, Exists(True) if len(keys) == len(path) else _IS_LIST)
+    return any(mask.count for mask in _masks_of(snapshot, present))
+
+
+def _masks_of(snapshot: Snapshot, filter: Filter) -> Iterator[Allowed]:
+    """Yield which documents of each segment pass; the next one when it is asked for."""
     from bm25rag.search.filter_masks import masks_of
 
-    keys = _keys(path)
-    present = Condition(keys, Exists(True) if len(keys) == len(path) else ContainsAll(()))
-    return any(masks_of([view], present)[0].count for view in snapshot.views)
+    for view in snapshot.views:
+        yield from masks_of([view], filter)
+
+
+def warn_of_lists(snapshot: Snapshot, filter: Filter) -> None:
+    """Warn if a filter passes nothing because it equates a field of lists with what is in them."""
+    for part in filter.parts if isinstance(filter, And) else (filter,):
+        if not isinstance(part, Condition) or not isinstance(part.operator, Equals | In):
+            continue
+        compound = any(isinstance(one, list | dict) for one in part.operator.members)
+        if compound or not has_field(snapshot, (*part.path, None)):
+            continue
+        others = And((Condition(part.path, Exists(True)), Not(Condition(part.path, _IS_LIST))))
+        if not any(mask.count for mask in _masks_of(snapshot, others)):
+            name = _name(part.path)
+            wanted, is_one = part.operator.operand, isinstance(part.operator, Equals)
+            meant = {"$contains": wanted} if is_one else {"$containsAny": [*wanted]}
+            warn(
+                f"all documents that have the field {name!r} have lists there, which equal nothing "
+                f"but lists: did you mean { {name: meant}!r:.200}?",
+                FilterWarning,
+            )
 
 
 def fields_of(snapshot: Snapshot) -> set[tuple[str, ...]]:

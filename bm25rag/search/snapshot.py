@@ -412,7 +412,12 @@ class Snapshot:
             return self._living
         from bm25rag.search.filter_masks import masks_of  # most searches have no filter
 
-        return masks_of(self.views, filter)
+        masks = masks_of(self.views, filter)
+        if not self.is_part and not any(mask.count for mask in masks):
+            from bm25rag.search.known_fields import warn_of_lists  # most filters pass something
+
+            warn_of_lists(self, filter)
+        return masks
 
     def narrowed(self, masks: Sequence[Allowed | None], filter: Filter) -> list[Allowed]:
         """Return which of the documents of masks pass, too; no cache keeps it."""

@@ -164,6 +164,23 @@ def test_a_list_where_no_document_has_one_is_told_how_any_of_it_is_asked_for(
         assert index.count({"lang": ["en"]}) == 0
 
 
+def test_what_is_compared_with_lists_alone_is_told_how_they_are_asked(index: BM25Index) -> None:
+    for filter in ({"tags": "a"}, {"tags": {"$in": ["a", "none"]}}, {"tags": "a", "year": 2020}):
+        with pytest.warns(FilterWarning, match="the field 'tags' have lists there") as caught:
+            assert index.count(filter) == 0
+        meant = str(caught[0].message).partition("did you mean ")[2].removesuffix("?")
+        assert index.count(literal_eval(meant)) > 0
+        with pytest.warns(FilterWarning, match="the field 'tags' have lists there"):
+            assert index.search("zero one two", filter=filter) == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert index.count({"year": 1}) == index.count({"missing": "a"}) == 0
+        assert index.count({"$not": {"tags": "a"}}) == len(index)
+        assert index.count({"tags": {"$contains": "none"}}) == 0
+        index.update_metadata(["0"], [{"tags": "b"}])
+        assert index.count({"tags": "a"}) == 0  # some have strings
+
+
 @pytest.mark.parametrize("meant", [meant for _, meant in OF_SERVERS])
 def test_what_is_meant_by_a_filter_of_a_server_finds_something(
     index: BM25Index, meant: str
