@@ -77,21 +77,21 @@ def mistaken(path: tuple[str, ...], value: Any) -> tuple[tuple[str | None, ...],
     ``Demand`` and what may be meant instead; the documents must meet it if nothing else is meant.
     """
     if path in _IDS:
-        return path, _shown({"$id": _beginning(value)})
+        return path, show({"$id": _beginning(value)})
     if path[0] in _METADATA and path[1:]:
-        return path, _shown({".".join(path[1:]): _beginning(value)})
+        return path, show({".".join(path[1:]): _beginning(value)})
     if isinstance(value, Mapping) and any(map(is_operator, value)):
         return None
     value = _beginning(value)
     if len(path) == 1 and (meant := _respelled_entry(path[0], value)) is not None:
-        return path, _shown(meant)
+        return path, show(meant)
     if "__" in path[-1]:  # as Django writes it
         field, _, lookup = path[-1].rpartition("__")
         if field and _bare(lookup) in _OPERATORS:
             name = ".".join([*path[:-1], field.replace("__", ".")])
-            return path, _shown({name: {_OPERATORS[_bare(lookup)][0]: value}})
+            return path, show({name: {_OPERATORS[_bare(lookup)][0]: value}})
     if isinstance(value, list) and value:
-        return (*path, None), _shown({".".join(path): {"$in": value}})
+        return (*path, None), show({".".join(path): {"$in": value}})
     return _within(path, value) if isinstance(value, dict) else None
 
 
@@ -109,7 +109,7 @@ def spelled_out(spec: Mapping[str, Any]) -> tuple[tuple[str, ...], str] | None:
                 beginning = _beginning(spec)
                 meant = _respelled(beginning)
                 is_ours = meant is beginning or any(map(is_operator, spec))
-                return None if is_ours else ((name,), _shown(meant))
+                return None if is_ours else ((name,), show(meant))
     return None
 
 
@@ -186,9 +186,9 @@ def _within(path: tuple[str, ...], value: Mapping[str, Any]) -> tuple[tuple[str,
                 for name, operand in value.items()
                 for operator in _OPERATORS.get(_bare(name), (name,))[:1]
             }
-            return below, _shown({".".join(path): renamed})
+            return below, show({".".join(path): renamed})
         if bare in _LOGICAL and isinstance(item, dict | list | tuple):
-            return below, _shown({_LOGICAL[bare]: [{".".join(path): "..."}, "..."]})
+            return below, show({_LOGICAL[bare]: [{".".join(path): "..."}, "..."]})
         if isinstance(item, dict) and (inner := _within(below, item)) is not None:
             return inner
     return None
@@ -224,6 +224,7 @@ def _bare(name: object) -> str:
     return str(name).lower().lstrip("$").replace("_", "").replace(" ", "").replace("-", "")
 
 
-def _shown(filter: dict[str, Any]) -> str:
+def show(filter: dict[str, Any]) -> str:
+    """Return a filter as it is written, shortened."""
     shown = _SHOWN.repr(filter)
     return shown if len(shown) <= 200 else shown[:200] + " ..."

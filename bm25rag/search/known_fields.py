@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from difflib import get_close_matches
+from itertools import islice
+from typing import Any
 
 from bm25rag.common.caller import warn
 from bm25rag.errors import FilterError, FilterWarning
-from bm25rag.filters import And, Condition, Demand, Filter, Not, escape_key
-from bm25rag.filters.operators import ContainsAll, Equals, Exists, In
-from bm25rag.kernels.records import Allowed
+from bm25rag.filters import And, Condition, Demand, Filter, Operator, escape_key, parse_filter
+from bm25rag.filters.dialects import show
+from bm25rag.filters.operators import Comparison, ContainsAll, Equals, Exists, In
 from bm25rag.search.snapshot import Snapshot
 
 # Fields that a message names.
 _SHOWN = 10
 # Conditions that one warning names.
 _WARNED = 3
-_IS_LIST = ContainsAll(())
+# Operands of a condition that are tried as values of another type.
+_SAMPLE = 20
 
 
 def check_demands(
@@ -67,36 +71,57 @@ def check_demands(
 def has_field(snapshot: Snapshot, path: tuple[str | None, ...]) -> bool:
     """Whether a living document has a value at a path; a list, if that ends in ``None``."""
     keys = _keys(path)
-    present = Condition(keys, Exists(True) if len(keys) == len(path) else _IS_LIST)
-    return any(mask.count for mask in _masks_of(snapshot, present))
+    operator = Exists(True) if len(keys) == len(path) else ContainsAll(())
+    return _passes_some(snapshot, Condition(keys, operator))
 
 
-def _masks_of(snapshot: Snapshot, filter: Filter) -> Iterator[Allowed]:
-    """Yield which documents of each segment pass; the next one when it is asked for."""
+def _passes_some(snapshot: Snapshot, filter: Filter) -> bool:
     from bm25rag.search.filter_masks import masks_of
 
-    for view in snapshot.views:
-        yield from masks_of([view], filter)
+    return any(masks_of([view], filter)[0].count for view in snapshot.views)
 
 
-def warn_of_lists(snapshot: Snapshot, filter: Filter) -> None:
-    """Warn if a filter passes nothing because it equates a field of lists with what is in them."""
+def warn_of_types(snapshot: Snapshot, filter: Filter) -> None:
+    """Warn if a filter passes nothing because documents have values of another type.
+
+    What is meant passes something: what lists contain, or numbers in place of strings.
+    """
     for part in filter.parts if isinstance(filter, And) else (filter,):
-        if not isinstance(part, Condition) or not isinstance(part.operator, Equals | In):
+        if not isinstance(part, Condition) or _passes_some(snapshot, part):
             continue
-        compound = any(isinstance(one, list | dict) for one in part.operator.members)
-        if compound or not has_field(snapshot, (*part.path, None)):
-            continue
-        others = And((Condition(part.path, Exists(True)), Not(Condition(part.path, _IS_LIST))))
-        if not any(mask.count for mask in _masks_of(snapshot, others)):
-            name = _name(part.path)
-            wanted, is_one = part.operator.operand, isinstance(part.operator, Equals)
-            meant = {"$contains": wanted} if is_one else {"$containsAny": [*wanted]}
-            warn(
-                f"all documents that have the field {name!r} have lists there, which equal nothing "
-                f"but lists: did you mean { {name: meant}!r:.200}?",
-                FilterWarning,
-            )
+        name, operator = _name(part.path), part.operator
+        for meant in _of_other_types(operator):
+            other = None
+            with suppress(FilterError):  # a number that no document can have
+                other = parse_filter({name: meant})
+            if other is not None and _passes_some(snapshot, other):
+                given = {name: {operator.name: operator.operand}}
+                warn(
+                    f"no document passes {show(given)}, but some would whose value has another "
+                    f"type: did you mean {show({name: meant})}?",
+                    FilterWarning,
+                )
+                break
+
+
+def _of_other_types(operator: Operator) -> Iterator[Any]:
+    """Yield what may be meant by an operator, for values of other types than its operand."""
+    if isinstance(operator, Equals | In):
+        members = [*islice(operator.members, _SAMPLE)]
+        yield {"$containsAny": members}  # $contains would look into strings, too
+        others = [other for one in members for other in _read_otherwise(one)]
+        yield from others if isinstance(operator, Equals) else [{"$in": others}]
+    elif isinstance(operator, Comparison) and type(operator.operand) is str:
+        yield from ({operator.name: other} for other in _read_otherwise(operator.operand))
+
+
+def _read_otherwise(value: object) -> Iterator[int | float | str]:
+    """Yield the number that a string is, or the string of a number."""
+    with suppress(ValueError):  # it is none, or too long
+        if type(value) is int or type(value) is float:
+            yield str(value)
+        elif type(value) is str:
+            yield int(value) if value.lstrip("+-").isdecimal() else float(value)
 
 
 def fields_of(snapshot: Snapshot) -> set[tuple[str, ...]]:

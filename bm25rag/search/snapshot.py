@@ -414,9 +414,9 @@ class Snapshot:
 
         masks = masks_of(self.views, filter)
         if not self.is_part and not any(mask.count for mask in masks):
-            from bm25rag.search.known_fields import warn_of_lists  # most filters pass something
+            from bm25rag.search.known_fields import warn_of_types  # most filters pass something
 
-            warn_of_lists(self, filter)
+            warn_of_types(self, filter)
         return masks
 
     def narrowed(self, masks: Sequence[Allowed | None], filter: Filter) -> list[Allowed]:

@@ -164,21 +164,57 @@ def test_a_list_where_no_document_has_one_is_told_how_any_of_it_is_asked_for(
         assert index.count({"lang": ["en"]}) == 0
 
 
-def test_what_is_compared_with_lists_alone_is_told_how_they_are_asked(index: BM25Index) -> None:
-    for filter in ({"tags": "a"}, {"tags": {"$in": ["a", "none"]}}, {"tags": "a", "year": 2020}):
-        with pytest.warns(FilterWarning, match="the field 'tags' have lists there") as caught:
-            assert index.count(filter) == 0
-        meant = str(caught[0].message).partition("did you mean ")[2].removesuffix("?")
-        assert index.count(literal_eval(meant)) > 0
-        with pytest.warns(FilterWarning, match="the field 'tags' have lists there"):
-            assert index.search("zero one two", filter=filter) == []
+MISTYPED: list[tuple[Any, Any]] = [
+    ({"tags": "a"}, {"tags": {"$containsAny": ["a"]}}),
+    ({"tags": {"$in": ["a", "none"]}}, {"tags": {"$containsAny": ["a", "none"]}}),
+    ({"tags": "a", "year": 2024}, {"tags": {"$containsAny": ["a"]}}),
+    ({"year": "2020"}, {"year": 2020}),
+    ({"year": "2020.0"}, {"year": 2020.0}),
+    ({"year": {"$in": ["2020", "x"]}}, {"year": {"$in": [2020]}}),
+    ({"year": {"$gte": "2020"}}, {"year": {"$gte": 2020}}),
+    ({"author.name": 7}, {"author.name": "7"}),
+]
+
+
+@pytest.mark.parametrize(("filter", "meant"), MISTYPED)
+def test_a_filter_that_passes_nothing_since_types_differ_is_told(
+    index: BM25Index, filter: Any, meant: Any
+) -> None:
+    index.add(["red"], metadata=[{"author": {"name": "7"}}])
+    with pytest.warns(FilterWarning, match="value has another type") as caught:
+        assert index.count(filter) == 0
+    assert [warning.filename for warning in caught] == [__file__]
+    told = str(caught[0].message).partition("did you mean ")[2].removesuffix("?")
+    assert literal_eval(told) == meant
+    assert index.count(meant) > 0
+    with pytest.warns(FilterWarning, match="value has another type"):
+        assert index.search("red", filter=filter) == []
+
+
+def test_the_type_of_what_a_view_does_not_show_is_not_told(index: BM25Index) -> None:
+    view = index.restricted({"lang": "en"})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert index.count({"year": 1}) == index.count({"missing": "a"}) == 0
-        assert index.count({"$not": {"tags": "a"}}) == len(index)
-        assert index.count({"tags": {"$contains": "none"}}) == 0
-        index.update_metadata(["0"], [{"tags": "b"}])
-        assert index.count({"tags": "a"}) == 0  # some have strings
+        assert view.count({"tags": "a"}) == view.count({"year": "2024"}) == 0
+    with pytest.warns(FilterWarning, match="did you mean {'year': 2020}"):
+        assert view.count({"year": "2020"}) == 0
+
+
+@pytest.mark.parametrize(
+    "filter",
+    [
+        {"year": 1}, {"year": "1"}, {"missing": "a"}, {"tags": {"$contains": "none"}}, {"lang": 1},
+        {"lang": "fr", "year": 2020}, {"year": "nan"}, {"year": "9" * 5000}, {"year": "1e999"},
+        {"year": {"$in": []}}, {"year": {"$lt": "x"}}, {"tags": True}, {"lang": "e"},
+    ],
+)  # fmt: skip
+def test_a_filter_that_passes_nothing_whatever_the_types_are_is_not(
+    index: BM25Index, filter: Any
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert index.count(filter) == 0
+        assert index.count({"$not": filter}) == len(index)
 
 
 @pytest.mark.parametrize("meant", [meant for _, meant in OF_SERVERS])
