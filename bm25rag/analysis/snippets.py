@@ -293,8 +293,14 @@ def _clusters(compatible: bool) -> Pattern[str]:
     """
     marks = "".join(map(chr, scripts.marks()))
     mark, left_out = f"[{marks}\u200c\u200d\uff9e\uff9f\u1160-\u11ff]", scripts.IGNORED.pattern
-    letters = "\u3131-\u318e\uffa1-\uffdc"
-    behind = f"|(?<=[\u1100-\u11ff\uac00-\ud7a3{letters}])[{letters}]" if compatible else ""
+    if compatible:  # a vowel behind a consonant, and a final one behind that or a syllable
+        skipped, vowels = f"{left_out}{{0,9}}", "\u314f-\u3163\uffc2-\uffdc"
+        initial = "\u1100-\u1112\u3131-\u314e\u3260-\u326d\uffa1-\uffbe"
+        final = "\u3133\u3135\u3136\u313a-\u313f\uffa3\uffa5\uffa6\uffaa-\uffaf"
+        opening = f"\u1161-\u1175\u326e-\u327e\uac00-\ud7a3{vowels}"
+        behind = f"|(?<=[{initial}]){skipped}[{vowels}]|(?<=[{opening}]){skipped}[{final}]"
+    else:
+        behind = ""
     return compile_pattern(f"(?s:.)(?:{left_out}{{0,9}}{mark}{behind})*")
 
 

@@ -91,7 +91,8 @@ def test_chinese_japanese_and_korean_are_marked(text: str, query: str, words: li
         (Analyzer(None), "यह हिन्दी और क्‍ष है", "हिन्दी क्‍ष", ["हिन्दी", "क्‍ष"]),
         (Analyzer(None), "في الكِتاب", "الكِتاب", ["الكِتاب"]),
         (Analyzer(None), "a\xad\u0301b \u2060\ufeffc", "áb c", ["a\xad\u0301b", "c"]),
-        (Analyzer(None, normalize="NFKC"), "ㅎㅏㄴ 글 ﾡￂ", "하 글 가", ["ㅎㅏㄴ", "글", "ﾡￂ"]),
+        (Analyzer(None, normalize="NFKC"), "ㅎㅏㄴ 글 ﾡￂ", "하 글 가", ["ㅎㅏ", "글", "ﾡￂ"]),
+        (Analyzer(None, normalize="NFKC"), "㉠\xadㅏ 네ㅋㅋ", "가 네", ["㉠\xadㅏ", "네"]),
     ],
 )
 def test_words_are_found_where_folding_changes_lengths(
