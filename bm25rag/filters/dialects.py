@@ -70,11 +70,14 @@ def suggest(name: str, known: Iterable[str]) -> str:
     return f", did you mean {' or '.join(meant)}?" if meant else ""
 
 
-def mistaken(path: tuple[str, ...], value: Any) -> tuple[tuple[str | None, ...], str] | None:
+def mistaken(
+    name: str, path: tuple[str, ...], value: Any
+) -> tuple[tuple[str | None, ...], str] | None:
     """Find what looks like an operator in a field's name, or in a value that it is to equal.
 
     If something does, or the value is a list, of which any may be meant, return the path of a
     ``Demand`` and what may be meant instead; the documents must meet it if nothing else is meant.
+    ``name`` is the path as the filter has it.
     """
     if path in _IDS:
         return path, show({"$id": _beginning(value)})
@@ -88,17 +91,17 @@ def mistaken(path: tuple[str, ...], value: Any) -> tuple[tuple[str | None, ...],
     if "__" in path[-1]:  # as Django writes it
         field, _, lookup = path[-1].rpartition("__")
         if field and _bare(lookup) in _OPERATORS:
-            name = ".".join([*path[:-1], field.replace("__", ".")])
-            return path, show({name: {_OPERATORS[_bare(lookup)][0]: value}})
+            spelled = ".".join([*path[:-1], field.replace("__", ".")])
+            return path, show({spelled: {_OPERATORS[_bare(lookup)][0]: value}})
     if isinstance(value, list) and value:
-        return (*path, None), show({".".join(path): {"$in": value}})
+        return (*path, None), show({name: {"$in": value}})
     return _within(path, value) if isinstance(value, dict) else None
 
 
 def spelled_out(spec: Mapping[str, Any]) -> tuple[tuple[str, ...], str] | None:
     """Find a condition whose field, operator and value are three entries of a dict.
 
-    Parameters and result are as those of ``mistaken``; the field is that of the operator.
+    The result is as that of ``mistaken``; the field is that of the operator.
     """
     if len(spec) > 1:  # every search with a filter comes here
         for name, value in spec.items():
@@ -125,8 +128,8 @@ def _respelled(spec: Any) -> Any:
     if isinstance(field, list):  # Weaviate's path, whose value is valueText and the like
         field = ".".join(map(str, field))
     if isinstance(field, str) and asked in _OPERATORS:
-        value = next((one for name, one in parts.items() if name.startswith("value")), None)
-        return {field: {_OPERATORS[asked][0]: value}}
+        values = sorted(name for name in parts if name.startswith("value"))  # "value" is the first
+        return {field: {_OPERATORS[asked][0]: parts[values[0]] if values else None}}
     if isinstance(field, str) and (query := next(filter(parts.__contains__, _QUERIES), "")):
         return _compared(field, query, parts[query])
     several = next((parts[name] for name in ("conditions", "operands") if name in parts), None)

@@ -201,12 +201,14 @@ def _equality(name: str, value: Any, at: str, depth: int) -> Filter:
 def _condition(name: str, value: Any, at: str, depth: int) -> Filter:
     """Parse a condition on a field of the metadata."""
     path = _path(name, at)
-    looks = mistaken(path, value)
+    looks = mistaken(name, path, value)
     if looks is None:
         return _field(_of_metadata(path), value, at, depth)
     try:
         condition = _field(_of_metadata(path), value, at, depth)
     except FilterError as error:
+        if looks[0][-1] is None:  # what no list may hold is no better below $in
+            raise
         raise FilterError(f"{error}; did you mean {looks[1]}?") from None
     return And((condition,), (Demand(looks[0], at, strict=False, meant=looks[1]),))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
 from ast import literal_eval
 from collections.abc import Callable, Sequence
@@ -114,6 +115,10 @@ OF_SERVERS: list[tuple[Any, str]] = [
         },
         "{'$or': [{'year': {'$gte': 2024}}, {'tags': {'$containsAny': ['a']}}]}",
     ),
+    (
+        {"field": "lang", "value_type": "str", "op": "eq", "value": "en"},
+        "{'lang': {'$eq': 'en'}}",
+    ),
     ({"equals": {"key": "lang", "value": "en"}}, "{'lang': {'$eq': 'en'}}"),
     ({"listContains": {"key": "tags", "value": "a"}}, "{'tags': {'$contains': 'a'}}"),
     (
@@ -149,8 +154,11 @@ def test_a_list_where_no_document_has_one_is_told_how_any_of_it_is_asked_for(
     index: BM25Index,
 ) -> None:
     lists = {"lang": ["en", "de"]}, {"author.name": ("x",)}, {"$not": {"year": [2020]}}
-    for filter, field in zip(lists, ("lang", "author.name", "year"), strict=True):
-        with pytest.warns(FilterWarning, match=f"has a list in the field '{field}', so") as caught:
+    for filter, field in zip(
+        (*lists, {r"a\.b": [1]}), ("lang", "author.name", "year", r"a\.b"), strict=True
+    ):
+        told = re.escape(f"has a list in the field {field!r}, so")
+        with pytest.warns(FilterWarning, match=told) as caught:
             index.count(filter)
         meant = str(caught[0].message).partition("did you mean ")[2].removesuffix("?")
         assert index.count(literal_eval(meant)) > 0
@@ -162,6 +170,8 @@ def test_a_list_where_no_document_has_one_is_told_how_any_of_it_is_asked_for(
         assert index.count({"missing": ["a"], "lang": []}) == 0
         index.update_metadata(["0"], [{"lang": []}])
         assert index.count({"lang": ["en"]}) == 0
+    with pytest.raises(FilterError, match=r"got bytes$"):
+        index.count({"lang": [b"en"]})
 
 
 MISTYPED: list[tuple[Any, Any]] = [
