@@ -4,10 +4,10 @@ cdef extern from *:
     #include <structmember.h>
     #endif
 
-    /* As ``object.__new__`` of a class that has none of its own. */
+    /* As ``object.__new__`` of a class that has none of its own; a class that is made so crashes. */
     static inline PyObject *bm25rag_new(PyObject *kind) {
-        if (!PyType_Check(kind)) {
-            PyErr_SetString(PyExc_TypeError, "the kind of what is made must be a class");
+        if (!PyType_Check(kind) || PyType_IsSubtype((PyTypeObject *)kind, &PyType_Type)) {
+            PyErr_SetString(PyExc_TypeError, "the kind of what is made must be a class, of no classes");
             return NULL;
         }
         return PyType_GenericNew((PyTypeObject *)kind, NULL, NULL);

@@ -67,6 +67,8 @@ def test_what_cannot_be_made_is_an_error(backend: str) -> None:
     with pytest.raises((TypeError, AttributeError)):
         make_models("text", {"a": [1]})
     with pytest.raises((TypeError, AttributeError)):
+        make_models(Model, {"a": [1]})  # a class, and not an object of it
+    with pytest.raises((TypeError, AttributeError)):
         make_models(Hit("a", 1.0, None), {"id": ["a"]})  # which has other slots
 
 
