@@ -18,6 +18,7 @@ import pytest
 import bm25rag
 from bm25rag import BM25Index
 from bm25rag.kernels import backend
+from bm25rag.kernels.boundary import Backend
 from bm25rag.scoring.variants import VariantName
 from support.cases import first
 from support.environment import INTERPRETED
@@ -150,6 +151,15 @@ def test_loading_the_kernels_puts_nothing_of_another_name_into_sys_modules() -> 
     )
     assert "bm25rag.kernels.shared" in names.split()
     assert all(name.startswith("bm25rag") for name in names.split())
+
+
+@pytest.mark.parametrize("name", backend.available())
+def test_every_backend_has_every_loop(name: str) -> None:
+    """They are no abstract methods, without which there would be no backend."""
+    loops = Backend.__annotations__.keys() - {"name"}
+    assert "_search" in loops
+    with backend.use(name):
+        assert [loop for loop in loops if not hasattr(backend.current(), loop)] == []
 
 
 def test_an_unknown_backend_is_refused() -> None:
