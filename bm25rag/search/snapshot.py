@@ -569,7 +569,7 @@ def _read(view: SegmentView, name: str, numbers: Sequence[int]) -> list[Any]:
     if name == "metadata":
         return decode_each(view.metadata_of(numbers))
     if name != "payload":
-        raise AttributeError(f"a hit has no {name!r}")
+        raise AttributeError(f"hits have no column {name!r}")
     payloads = view.segment.payloads.views(numbers)
     return [None if data is None else bytes(data) for data in payloads]
 

@@ -180,6 +180,8 @@ def test_hits_can_be_read_at_once() -> None:
     for found in (hits, index.get(["x"])):
         with pytest.raises(AttributeError, match="txt"):
             columns(found, "id", "txt")
+    with pytest.raises(AttributeError, match="no column 'spans'"):  # which a hit has
+        columns(hits, "spans")
 
 
 def test_columns_of_documents_and_of_copied_hits_are_what_they_hold() -> None:
