@@ -419,8 +419,9 @@ class Allowed:
 
 
 class SearchPlan:
-    """Which matches are wanted, ``k`` >= 1 at most, of what is ``allowed``; and how to find them.
+    """Which matches are wanted, ``k`` >= 1 at most, of what is ``allowed``, and how to find them.
 
+    ``None`` allows all documents.
     The rest changes no result: ``window`` is how many documents to walk at a time, >= 1, ``heavy``
     the postings of frequent terms from which to look some terms up, ``sparse`` how many times fewer
     postings than documents are few, ``coarse`` the postings for each term and document wanted from
