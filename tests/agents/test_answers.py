@@ -341,6 +341,20 @@ def test_a_source_is_read_by_the_lines_of_its_file() -> None:
         read(index, source="g.pdf", lines="2")
 
 
+def test_a_source_of_many_documents_is_read_whole_or_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What came behind the first 1,000 was left out, untold, and the last of these read for it."""
+    metadata = [{"source": "book.txt", "line": line} for line in range(1, 1101)]
+    index = BM25Index.from_texts([f"page {line}" for line in range(1, 1101)], metadata=metadata)
+    assert read(index, source="book.txt").content["total"] == 1100
+    (one,) = read(index, source="book.txt", lines="1050").content["documents"]
+    assert one["text"] == "page 1050"
+    monkeypatch.setattr("bm25rag.agents.reading._MOST_OF_SOURCE", 1099)
+    with pytest.raises(ValueError, match="has 1,100 documents, more than 1,099: give the id"):
+        read(index, source="book.txt", lines="1050")
+
+
 @pytest.mark.parametrize(
     ("tool", "schema"),
     [
