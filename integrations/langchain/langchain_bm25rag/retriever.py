@@ -243,8 +243,8 @@ class BM25Retriever(SearchingBM25):
         analyzer
             How texts become terms; ``None`` for ``Analyzer()``, English.
         bm25_variant
-            ``"okapi"`` or ``"plus"``, names that langchain-community's class has after 0.4.2, for the
-            default variant or ``"bm25+"``.
+            ``"okapi"`` or ``"plus"``, names that langchain-community's class has after 0.4.2,
+            for the default variant or ``"bm25+"``.
         k, filter, ...
             The fields.
 

@@ -92,6 +92,20 @@ def test_what_is_given_at_loading_replaces_what_was_saved(
     )
 
 
+def test_another_metadata_mode_at_loading_is_refused_with_the_one_of_the_nodes(
+    tmp_path: Path,
+) -> None:
+    """It was a ``TypeError`` about the keyword."""
+    path = str(tmp_path / "saved")
+    store = BM25VectorStore()
+    store.add([TextNode(text="A cat.")])
+    store.persist(path)
+    loading: Any = BM25VectorStore.from_persist_path
+    assert loading(path, metadata_mode=MetadataMode.EMBED).get_nodes() == store.get_nodes()
+    with pytest.raises(ValueError, match="metadata_mode must be 'embed'"):
+        loading(path, metadata_mode=MetadataMode.NONE)
+
+
 def test_a_missing_dense_store_is_named_and_none_does_without(
     nodes: list[TextNode], tmp_path: Path
 ) -> None:

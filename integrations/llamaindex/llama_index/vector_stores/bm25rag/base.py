@@ -463,7 +463,8 @@ class BM25VectorStore(BasePydanticVectorStore):
         """
         check_local(fs)
         index, settings = persistence.load(folder_of(persist_path), tokenizer)
-        return cls(index, metadata_mode=settings.metadata_mode, **options)
+        given: dict[str, Any] = {"metadata_mode": settings.metadata_mode, **options}
+        return cls(index, **given)  # which says so, if a mode is given and is another one
 
     @classmethod
     def from_persist_dir(
