@@ -125,6 +125,8 @@ def make_server(tools: IndexTools, running: anyio.CapacityLimiter | None = None)
 
 
 def _read(tools: IndexTools, index: str, id: str) -> str:
+    if index not in tools.names:  # an address of another server's would be answered by this one
+        raise ValueError(f"index must be one of {', '.join(tools.names)}, got {index!r:.100}")
     which = {"index": index} if len(tools.names) > 1 else {}
     return tools.call("read", {**which, "id": id, "budget": LARGEST_BUDGET}).text
 
