@@ -125,7 +125,7 @@ def plan_snippet(rows: Sequence[Measured]) -> str:
 _PLAN = """\
 from math import ceil
 
-from bm25rag.evaluation.cost import PRICES, cost_by_throughput
+from bm25rag.evaluation import PRICES, cost_by_throughput
 
 # From the table above: one index of so many passages, and what a core needs to build and search it.
 passages, build_seconds, query_ms = {passages}, {seconds}, {query}
