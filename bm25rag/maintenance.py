@@ -97,7 +97,8 @@ def backup(
     """Copy the last commit of a folder, while a writer may work there.
 
     All files are of one commit, and every byte of them is checked on the way. Files that the
-    target has are not copied again. Until the last moment, the target opens to what it held.
+    target has are checked there, and copied again if they are damaged; those behind a URL are
+    compared by size. Until the last moment, the target opens to what it held.
 
     Parameters
     ----------
@@ -108,7 +109,7 @@ def backup(
         like any other.
     link
         Whether the backup shares its files with the folder, by hard links where there are such:
-        that takes no space and milliseconds, but a damaged file is damaged in both.
+        that takes no space, each file is read once, and a damaged one is damaged in both.
     overwrite
         Whether to replace an index that the target holds, such as an earlier backup.
     storage_options

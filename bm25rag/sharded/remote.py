@@ -91,17 +91,17 @@ class ShardedMirror(Mirror):
         flush_folder(self.folder)
         replace_sharded(self.folder, new)
 
-    def _fetch_file(self, name: str, record: FileRecord) -> None:
+    def _fetch_file(self, name: str, record: FileRecord, checked: bool) -> None:
         """Fetch a file, unless it is there, or is among those of another commit."""
         target = self._path(name)
-        if not is_whole(target, record):
+        if not is_whole(target, record, checked):
             for commit in os.listdir(self.folder):
                 source = os.path.join(self.folder, commit, *name.split("/")[1:])
-                if is_whole(source, record):
+                if is_whole(source, record, checked):
                     with suppress(FileNotFoundError):
                         os.unlink(target)
                     return link_file(source, target)
-        return super()._fetch_file(name, record)
+        return super()._fetch_file(name, record, checked)
 
     def _is_others(self, name: str) -> bool:
         file = _FILE.fullmatch(name)

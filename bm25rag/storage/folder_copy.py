@@ -23,7 +23,7 @@ def copy_folder(mirror: Mirror, overwrite: bool) -> None:
     mirror.read_manifest()  # before the folder is made
     with folder_to_fill(folder), locked_folder(folder):
         _check_free(folder, overwrite)
-        mirror.sync()
+        mirror.sync(checked=True)  # a folder is restored because it is damaged
 
 
 def _check_free(folder: str, overwrite: bool) -> None:

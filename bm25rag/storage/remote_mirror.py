@@ -1,7 +1,8 @@
 """A folder kept as another one is: the cache of a remote index, a backup, what is restored.
 
-Files are immutable and have random names, so what is there need not be fetched again. A file
-is checked as a whole before it gets its name; the manifest is replaced last.
+Files are immutable and have random names, so what is there need not be fetched again, unless it
+was damaged since. A file is checked as a whole before it gets its name; the manifest is replaced
+last.
 """
 
 from __future__ import annotations
@@ -103,8 +104,11 @@ class Mirror:
             self.sync()
             yield
 
-    def sync(self) -> None:
-        """Bring the folder to the last commit of the other, while it is locked."""
+    def sync(self, checked: bool = False) -> None:
+        """Bring the folder to the last commit of the other, while it is locked.
+
+        ``checked`` says that files that are there are checked, and fetched again if damaged.
+        """
         for attempt in range(_ATTEMPTS):
             data = self.read_manifest()
             try:
@@ -112,7 +116,7 @@ class Mirror:
                 self._make_room(data, [*files, *inner])
                 with self.store.holding(files):
                     for name, record in files.items():
-                        self._fetch_file(name, record)
+                        self._fetch_file(name, record, checked)
             except (FileNotFoundError, CorruptIndexError) as error:
                 # Somebody may have saved there in between.
                 time.sleep(_PAUSE * 2**attempt)
@@ -159,10 +163,10 @@ class Mirror:
         for folder in {os.path.dirname(self._path(name)) for name in names}:
             os.makedirs(folder, exist_ok=True)
 
-    def _fetch_file(self, name: str, record: FileRecord) -> None:
+    def _fetch_file(self, name: str, record: FileRecord, checked: bool) -> None:
         """Fetch a file, unless it is there; raise ``FileNotFoundError`` if the store lacks it."""
         path = self._path(name)
-        if is_whole(path, record):
+        if is_whole(path, record, checked):
             return
         size = self.store.size(name)
         if size is not None and size != record.size:  # before it fills the disk
@@ -228,10 +232,15 @@ class Mirror:
         return False
 
 
-def is_whole(path: str, record: FileRecord) -> bool:
-    """Whether a file is there; its blocks were checked when it came, and are when they are used."""
+def is_whole(path: str, record: FileRecord, checked: bool = False) -> bool:
+    """Whether a file is there; its blocks were checked when it came, and are when they are used.
+
+    ``checked`` looks at every byte now: what was damaged since then is not whole.
+    """
     try:
-        ArraysFile(path, record, mapped=True)
+        file = ArraysFile(path, record, mapped=True)
+        if checked:
+            file.check_all()
     except OSError:  # StorageError is one
         return False
     return True

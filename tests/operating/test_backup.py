@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import multiprocessing
 import os
+import re
 import shutil
 import signal
 import threading
@@ -123,6 +124,32 @@ def test_what_is_damaged_is_restored_and_readers_go_there(folder: Path, tmp_path
     assert state(folder) == expected
     assert reader.refresh()
     assert reader.commit_id == expected[0]
+
+
+def flip_a_bit(folder: Path) -> None:
+    """Damage each file of arrays, without a change of its size, header or block sums."""
+    for path in folder.rglob("*.bin"):
+        data = bytearray(path.read_bytes())
+        data[16 + int.from_bytes(data[8:16], "little")] ^= 1
+        path.write_bytes(data)
+
+
+def test_files_that_are_there_and_damaged_are_copied_again(folder: Path, tmp_path: Path) -> None:
+    """They were taken for whole by their sizes: ``restore`` left an index as damaged as it was."""
+    backup, expected = tmp_path / "backup", state(folder)
+    BM25Index.backup(folder, backup)
+    flip_a_bit(folder)
+    with pytest.raises(CorruptIndexError):
+        BM25Index.verify(folder)
+    BM25Index.restore(backup, folder, overwrite=True)
+    assert state(folder) == expected
+    flip_a_bit(backup)
+    BM25Index.backup(folder, backup, overwrite=True)
+    assert state(backup) == expected
+    flip_a_bit(folder)
+    flip_a_bit(backup)
+    with pytest.raises(CorruptIndexError, match=re.escape(str(folder))):
+        BM25Index.backup(folder, backup, overwrite=True)
 
 
 def test_an_index_of_another_kind_is_replaced(tmp_path: Path) -> None:
