@@ -30,6 +30,8 @@ def _query(kind: str, path: Path, number: int, line: str) -> Query:
         return Query(str(number), line.strip())
     if kind == "jsonl":
         record = parse_record(line, path, number)
+        if record.get("text") is None:
+            fail(path, number, f"a query has a field 'text', here fields are {sorted(record)}")
         id, _ = id_of(record, path, number, None)
         id = f"{name_of(path)}#{number}" if id is None else id
         return Query(id, text_of(record, path, number, ("text",)))

@@ -407,7 +407,7 @@ def test_plain_queries_have_their_line_number_as_id() -> None:
     [
         ("a\tx\nno tab", "q:2: expected 'id<TAB>text', found no tab"),
         ("a\tx\n\na\ty", "q:3: query id 'a' is on line 1 already"),
-        ('{"_id": "a"}', "q:1: no text field 'text'"),
+        ('{"_id": "a"}', "q:1: a query has a field 'text', here fields are ['_id']"),
         ('{"_id": "a", "text": "x"}\nplain', "q:2: invalid JSON"),
     ],
 )
