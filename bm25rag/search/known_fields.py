@@ -84,10 +84,11 @@ def _passes_some(snapshot: Snapshot, filter: Filter) -> bool:
 def warn_of_types(snapshot: Snapshot, filter: Filter) -> None:
     """Warn if a filter passes nothing because documents have values of another type.
 
-    What is meant passes something: what lists contain, or numbers in place of strings.
+    What is meant passes something: what lists contain, or numbers in place of strings. Where the
+    filter is strict about a field, that is a ``FilterError``.
     """
-    for part in filter.parts if isinstance(filter, And) else (filter,):
-        if not isinstance(part, Condition) or _passes_some(snapshot, part):
+    for part in _conditions(filter):
+        if _passes_some(snapshot, part):
             continue
         name, operator = _name(part.path), part.operator
         for meant in _of_other_types(operator):
@@ -95,13 +96,24 @@ def warn_of_types(snapshot: Snapshot, filter: Filter) -> None:
             with suppress(FilterError):  # a number that no document can have
                 other = parse_filter({name: meant})
             if other is not None and _passes_some(snapshot, other):
-                given = {name: {operator.name: operator.operand}}
-                warn(
-                    f"no document passes {show(given)}, but some would whose value has another "
-                    f"type: did you mean {show({name: meant})}?",
-                    FilterWarning,
+                given = show({name: {operator.name: operator.operand}})
+                message = (
+                    f"no document passes {given}, but some would whose value has another type: "
+                    f"did you mean {show({name: meant})}?"
                 )
+                if any(demand.strict for demand in filter.demands):
+                    raise FilterError(message)
+                warn(message, FilterWarning)
                 break
+
+
+def _conditions(filter: Filter) -> Iterator[Condition]:
+    """Yield the conditions on metadata that all documents that pass meet."""
+    if isinstance(filter, And):
+        for part in filter.parts:
+            yield from _conditions(part)
+    elif isinstance(filter, Condition):
+        yield filter
 
 
 def _of_other_types(operator: Operator) -> Iterator[Any]:

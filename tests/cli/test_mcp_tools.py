@@ -117,6 +117,8 @@ def test_a_filter_of_a_field_that_no_document_has_is_an_error_that_names_fields(
             tools.call(tool, {**needed, "filter": {"$not": {"yaer": 2020}}})
         with pytest.raises(FilterError, match=r"did you mean \{'year': \{'\$gte': 2020\}\}"):
             tools.call(tool, {**needed, "filter": {"year": {"gte": 2020}}})
+        with pytest.raises(FilterError, match=r"another type: did you mean \{'year': 2020\}"):
+            tools.call(tool, {**needed, "filter": {"year": "2020"}})
     only = IndexTools([Served(Path("saved"), restrict={"year": {"$lt": 2021}})])
     with pytest.raises(FilterError, match="no document has the field") as found:
         only.call("count", {"filter": {"yaer": 2020}})

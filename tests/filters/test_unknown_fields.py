@@ -199,6 +199,8 @@ def test_a_filter_that_passes_nothing_since_types_differ_is_told(
     assert index.count(meant) > 0
     with pytest.warns(FilterWarning, match="value has another type"):
         assert index.search("red", filter=filter) == []
+    with pytest.raises(FilterError, match="value has another type"):
+        index.count({"$strict": filter})
 
 
 def test_the_type_of_what_a_view_does_not_show_is_not_told(index: BM25Index) -> None:
