@@ -151,6 +151,12 @@ def test_all_that_was_asked_before_the_end_of_input_is_answered(saved: Path) -> 
             assert wrong or len(answer["result"]["structuredContent"]["hits"]) == 1
 
 
+def test_a_cancellation_of_what_can_be_no_request_ends_nothing(saved: Path) -> None:
+    cancel = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}'
+    ids = [cancel % id for id in (b"[1]", b"{}", b"null", b"1.5", b"true", b'"x"')]
+    assert answers(saved, *ids, request(2, "ping"), wait=False)[-1]["id"] == 2
+
+
 @pytest.mark.slow
 def test_a_cancelled_request_is_not_waited_for(saved: Path) -> None:
     cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}

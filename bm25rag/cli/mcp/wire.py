@@ -56,7 +56,9 @@ class Requests:
         if isinstance(message, types.JSONRPCRequest):
             self._open[message.id] += 1
         elif isinstance(message, types.JSONRPCNotification) and message.method == _CANCELLED:
-            self._open.pop((message.params or {}).get("requestId", ""), 0)
+            id = (message.params or {}).get("requestId")
+            if isinstance(id, (str, int)):  # it may be a list, which would be no key
+                self._open.pop(id, 0)
 
     def answer(self, id: str | int | None) -> None:
         """Note an answer."""
