@@ -266,6 +266,15 @@ def test_greps_go_on_after_documents_before_theirs_are_deleted(index: BM25Index)
     assert second["documents"][0]["id"] >= first["documents"][-1]["id"]
 
 
+@pytest.mark.parametrize("text", ["red\n" * 2_000, "red"])
+def test_a_place_in_a_text_is_none_in_the_text_that_replaces_it(text: str) -> None:
+    index = BM25Index.from_texts(["a", "red boat\n" * 200])
+    cursor = grep(index, "red", budget=1000).content["cursor"]
+    index.add([text], ["1"], on_duplicate="replace")
+    with pytest.raises(ValueError, match="cursor is stale"):
+        grep(index, "red", cursor=cursor)
+
+
 @pytest.mark.parametrize(("tool", "arguments"), CALLS)
 @pytest.mark.parametrize(
     ("change", "complaint"),
