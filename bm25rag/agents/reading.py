@@ -84,7 +84,7 @@ def read(
             parts.append(part)
             room -= part.cost
         place, character = next_place, next_character
-        if place < len(wanted[at][1]):
+        if place < len(wanted[at][1]) or (part is None and document.text is None):
             break
         at, place, character = at + 1, 0, 0
     more = None
@@ -143,7 +143,7 @@ def _part(
         written.append(prefix + text)
         place, character = place + 1, 0
     if not taken:
-        if document.text is None:
+        if document.text is None and left >= 0:
             content["text"] = None
             return Part(content, "\n".join([*head, "(text not stored)"])), len(texts), 0
         return None, place, character
@@ -188,7 +188,9 @@ def _of_source(
         return documents
     first, last = span
     # A document holds the lines up to the next one; headings stand before the line it begins at.
-    ends = [*(begin - 1 for begin in begins[1:]), None]
+    last_text = documents[-1].text
+    last_end = None if last_text is None else begins[-1] + line_count(last_text) - 1
+    ends = [*(begin - 1 for begin in begins[1:]), last_end]
     return [
         document
         for document, begin, end in zip(documents, begins, ends, strict=True)

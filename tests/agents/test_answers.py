@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from bm25rag import BM25Index
 from bm25rag.agents import Answer, IndexTool, answer_schemas, grep, read, schemas, search
 from bm25rag.agents.answers import LEAST_BUDGET
+from bm25rag.errors import DocumentNotFoundError
 
 # What takes one character, several as an escape, or none of a budget if it is forgotten.
 TEXT = st.text(st.sampled_from('red boat"\\\n\x01é\U0001f600\ud800 \u2028'), max_size=60)
@@ -344,10 +345,24 @@ def test_a_source_is_read_by_the_lines_of_its_file() -> None:
         ["b", "c"],
         ["c", "d"],
     )
+    for lines in ("13", "99-"):
+        with pytest.raises(DocumentNotFoundError, match="no document with these lines"):
+            read(index, source="f.md", lines=lines)
     index.update_metadata(["x"], [{"source": "g.pdf"}])
     assert read(index, source="g.pdf").content["documents"][0]["text"] == "x"
     with pytest.raises(ValueError, match="do not say their lines"):
         read(index, source="g.pdf", lines="2")
+
+
+def test_documents_of_a_source_whose_texts_are_not_stored_keep_to_the_budget_too() -> None:
+    ids, metadata = [str(number) for number in range(100)], [{"source": "f"}] * 100
+    index = BM25Index.from_texts(["red"] * 100, ids, metadata, store_text=False)
+    told = [
+        one["id"]
+        for page in pages(read, index, None, "f", budget=1000)
+        for one in page["documents"]
+    ]
+    assert told == ids
 
 
 def test_a_source_of_many_documents_is_read_whole_or_refused(
