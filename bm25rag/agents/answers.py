@@ -57,6 +57,7 @@ def make_answer(
     total: int | None,
     returned: int,
     unit: str,
+    each: str = "",
     truncated: bool = False,
     cursor: str | None = None,
     at_least: int = 0,
@@ -64,7 +65,8 @@ def make_answer(
 ) -> Answer:
     """Put an answer together of parts, which leave the ``FRAME`` of the budget free.
 
-    ``returned`` units are here, of a ``total`` or, if that is ``None``, of ``at_least`` so many.
+    ``returned`` units are here, of a ``total`` or, if that is ``None``, of ``at_least`` so many;
+    ``each`` names what is returned, if that is another unit.
     ``truncated`` says that something was left out though the units are there; ``cursor`` where to
     go on, if there is more; ``nothing`` what to say if there are no parts.
     """
@@ -80,12 +82,13 @@ def make_answer(
     if cursor is not None:
         content["cursor"] = cursor
     of = f"{total:,}" if total is not None else f"at least {at_least:,}"
+    here = f"{returned:,} {each} of {of}" if each else f"{returned:,} of {of}"
     lines = [part.text for part in parts] or [nothing]
     if cursor is not None:
         call = f'the same arguments and cursor="{cursor}" return more'
-        lines.append(f"[{returned:,} of {of} {unit}; {call}]")
+        lines.append(f"[{here} {unit}; {call}]")
     elif total != returned:
-        lines.append(f"[{returned:,} of {of} {unit}]")
+        lines.append(f"[{here} {unit}]")
     return Answer(plain(content), plain("\n\n".join(lines)))
 
 
@@ -149,6 +152,8 @@ def without_context(index: BM25Index, documents: Sequence[Document | Hit]) -> No
 def metadata_of(document: Document | Hit, named: dict[str, Any], room: int) -> dict[str, Any]:
     """Return metadata and fields that do not say what ``named`` says; as much as may be shown."""
     known = {*named, "offset"} if "line" in named else {*named}
+    if document.metadata.get("id") != document.id:
+        known.discard("id")
     shown: dict[str, Any] = {}
     left = min(_LONGEST_METADATA, room)
     for key, value in (document.metadata | fields_beside(document)).items():

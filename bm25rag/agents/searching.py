@@ -125,6 +125,7 @@ def search(
     last = offset + len(parts)
     has_more = total is None or last < len(hits) or len(ranking.by_group(hits)) < total
     more = write_cursor(asked, (last,), _ids_of(hits[:last])) if has_more else None
+    end = "; cursors lead no further, so ask for less" if has_more and last > _DEEPEST else ""
     parts_given = any(parts_asked[:4])
     has = "all that is asked for" if parts_given else "a word of the query"
     answer = answers.make_answer(
@@ -132,10 +133,11 @@ def search(
         parts,
         total=total,
         returned=len(parts),
-        unit="documents that match",
-        truncated=any("characters" in part.content for part in parts),
+        unit=f"{'documents' if group is None else 'groups'} that match{end}",
+        each="" if group is None else "documents",
+        truncated=bool(end) or any("characters" in part.content for part in parts),
         cursor=more if parts and last <= _DEEPEST else None,
-        at_least=len(hits),
+        at_least=len(ranking.by_group(hits)),
         nothing=f"No document that may be found has {has}.",
     )
     if not ranking.cut:

@@ -119,6 +119,35 @@ def test_groups_come_whole_in_the_order_of_their_best_page_by_page(
         assert answers[0]["returned"] == sum(sizes[:k])
 
 
+def test_models_are_told_how_many_groups_match_and_how_many_documents_are_shown() -> None:
+    index = BM25Index.from_texts(["red boat"] * 12, metadata=[{"g": n // 4} for n in range(12)])
+    assert search(index, "red", group="g", per_group=3).text.endswith(
+        "[9 documents of 3 groups that match]"
+    )
+    first = search(index, "red", 2, group="g", per_group=3, phrases=["red"])
+    assert (first.content["total"], first.content["at_least"]) == (None, 2)
+    assert "[6 documents of at least 2 groups that match; the same" in first.text
+
+
+def test_where_cursors_lead_no_further_an_answer_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bm25rag.agents.searching._DEEPEST", 3)
+    index = BM25Index.from_texts(["red"] * 9)
+    first = search(index, "red", 2).content
+    middle = search(index, "red", 2, cursor=first["cursor"])
+    assert "cursor" not in middle.content
+    assert middle.content["truncated"]
+    assert middle.text.endswith(
+        "[2 of 9 documents that match; cursors lead no further, so ask for less]"
+    )
+
+
+def test_metadata_are_shown_that_are_called_id_and_say_something_else() -> None:
+    index = BM25Index.from_texts(["red", "red"], ["a", "b"], [{"id": "a"}, {"id": "invoice 7"}])
+    same, other = search(index, "red").content["hits"]
+    assert "metadata" not in same
+    assert other["metadata"] == {"id": "invoice 7"}
+
+
 def test_more_of_a_group_are_refused_without_one_and_beyond_ten() -> None:
     index = BM25Index.from_texts(["red", "red"])
     for wrong in (0, -1, True, 1.5, "2"):
