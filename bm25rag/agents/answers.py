@@ -18,6 +18,8 @@ BUDGET, LEAST_BUDGET, LARGEST_BUDGET = 8_000, 1_000, 100_000
 FRAME = 240
 # Of ids, sources and metadata, so that none of them takes the whole budget.
 _LONGEST_NAME, _LONGEST_METADATA = 120, 400
+# What a name that is cut ends with.
+CUT = "…"
 
 
 class Answer(NamedTuple):
@@ -118,7 +120,7 @@ def shortened(name: str) -> str:
         return name
     cut = name[:_LONGEST_NAME]
     cut = cut[: len(cut) - max(0, size(cut) - _LONGEST_NAME)]
-    return name if cut == name else f"{cut}…"
+    return name if cut == name else f"{cut}{CUT}"
 
 
 def naming(document: Document | Hit) -> dict[str, Any]:

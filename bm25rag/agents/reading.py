@@ -13,7 +13,7 @@ from bm25rag.common.checks import check_id
 from bm25rag.common.lines import line_count, split_lines
 from bm25rag.documents import Document
 from bm25rag.errors import DocumentNotFoundError
-from bm25rag.filters import And, FilterSpec, parse_filter
+from bm25rag.filters import And, Filter, FilterSpec, parse_filter
 from bm25rag.index import BM25Index
 
 _LINES = re.compile(r"([0-9]{1,9})(?:(-)([0-9]{1,9})?)?")
@@ -38,7 +38,8 @@ def read(
     Parameters
     ----------
     id
-        A document; ``lines`` are its own.
+        A document; ``lines`` are its own. Where answers have cut a long id or source, what they
+        show of it is enough if no other begins so.
     source
         In place of an id: the ``source`` in the metadata of documents, such as a file; at most
         100,000 documents have it. ``lines`` are those of the file, and the documents that hold
@@ -52,16 +53,20 @@ def read(
     span = _lines(lines)
     if (id is None) == (source is None):
         raise ValueError("read needs either id or source")
+    index = index.snapshot()
     if source is None:
-        documents = index.get([check_id("id", id)], within)
+        documents = index.get([_whole(index, "$id", check_id("id", id), within)], within)
     else:
-        documents = _of_source(index.snapshot(), check_id("source", source), span, within)
+        whole = _whole(index, "source", check_id("source", source), within)
+        documents = _of_source(index, whole, span, within)
     answers.without_context(index, documents)
     if not documents:
+        name = id if source is None else source
+        hint = "; it was cut, and is not the beginning of one alone" if _is_cut(name) else ""
         raise DocumentNotFoundError(
-            f"there is no document with the id {id!r:.200}"
+            f"there is no document with the id {id!r:.200}{hint}"
             if source is None
-            else f"no document with these lines has the source {source!r:.200}"
+            else f"no document with these lines has the source {source!r:.200}{hint}"
         )
     wanted = [_text_lines(document, span if source is None else None) for document in documents]
     asked = digest("read", scope, id, source, span)
@@ -166,12 +171,34 @@ def _line_count(documents: Sequence[Document]) -> int:
     return sum(line_count(document.text) for document in documents if document.text is not None)
 
 
+def _is_cut(name: object) -> bool:
+    return isinstance(name, str) and name.endswith(answers.CUT)
+
+
+def _whole(index: BM25Index, key: str, name: str, within: FilterSpec | None) -> str:
+    """Return the name that answers have cut to this one, if it is that of one thing alone."""
+    if not _is_cut(name):
+        return name
+    begins = _both({key: {"$startswith": name.removesuffix(answers.CUT)}}, within)
+    for document in index.get(index.ids(begins, k=1)):
+        whole = document.id if key == "$id" else document.metadata["source"]
+        if isinstance(whole, str) and index.count(begins) == index.count(
+            _both({key: {"$eq": whole}}, within)
+        ):
+            return whole
+    return name
+
+
+def _both(asked: FilterSpec, within: FilterSpec | None) -> Filter | None:
+    first, own = parse_filter(asked), parse_filter(within)
+    return first if own is None or first is None else And((own, first))
+
+
 def _of_source(
     index: BM25Index, source: str, span: tuple[int, int | None] | None, within: FilterSpec | None
 ) -> list[Document]:
     """Return the documents of a source in the order of its lines, those that hold some of them."""
-    asked, own = parse_filter({"source": {"$eq": source}}), parse_filter(within)
-    both = asked if own is None or asked is None else And((own, asked))
+    both = _both({"source": {"$eq": source}}, within)
     if (count := index.count(both)) > _MOST_OF_SOURCE:
         message = f"the source {source!r:.200} has {count:,} documents, more than"
         raise ValueError(f"{message} {_MOST_OF_SOURCE:,}: give the id of one")

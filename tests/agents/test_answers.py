@@ -383,6 +383,20 @@ def test_a_source_is_read_by_the_lines_of_its_file() -> None:
         read(index, source="g.pdf", lines="2")
 
 
+def test_names_that_an_answer_has_cut_are_read_if_no_others_begin_so() -> None:
+    ids = ["long" * 50, "twins" * 50 + "1", "twins" * 50 + "2", "else" * 50]
+    metadata = [{"t": 1, "source": id + "/file"} for id in ids[:3]] + [{"t": 2}]
+    index = BM25Index.from_texts(["red one", "red two", "red three", "red four"], ids, metadata)
+    shown = {hit["text"]: hit for hit in search(index, "red").content["hits"]}
+    for name in ("id", "source"):
+        given = {name: shown["red one"][name]}
+        assert read(index, **given, within={"t": 1}).content["documents"][0]["text"] == "red one"
+        with pytest.raises(DocumentNotFoundError, match=f"the {name} .*it was cut, and is not"):
+            read(index, **{name: shown["red two"][name]})
+    with pytest.raises(DocumentNotFoundError, match="it was cut"):
+        read(index, shown["red four"]["id"], within={"t": 1})
+
+
 def test_documents_of_a_source_whose_texts_are_not_stored_keep_to_the_budget_too() -> None:
     ids, metadata = [str(number) for number in range(100)], [{"source": "f"}] * 100
     index = BM25Index.from_texts(["red"] * 100, ids, metadata, store_text=False)
