@@ -127,6 +127,12 @@ def search(
     more = write_cursor(asked, (last,), _ids_of(hits[:last])) if has_more else None
     end = "; cursors lead no further, so ask for less" if has_more and last > _DEEPEST else ""
     parts_given = any(parts_asked[:4])
+    analyzer = index.analyzer  # stop words alone find only texts that have nothing else
+    has_no_words = (
+        not parts
+        and isinstance(question, str)
+        and analyzer.stopped_stems.issuperset(analyzer.terms(question))
+    )
     has = "all that is asked for" if parts_given else "a word of the query"
     answer = answers.make_answer(
         "hits",
@@ -138,7 +144,11 @@ def search(
         truncated=bool(end) or any("characters" in part.content for part in parts),
         cursor=more if parts and last <= _DEEPEST else None,
         at_least=len(ranking.by_group(hits)),
-        nothing=f"No document that may be found has {has}.",
+        nothing=(
+            "No word of the query counts: stop words and signs do not; use other words."
+            if has_no_words
+            else f"No document that may be found has {has}."
+        ),
     )
     if not ranking.cut:
         return answer

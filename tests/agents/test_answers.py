@@ -141,6 +141,13 @@ def test_where_cursors_lead_no_further_an_answer_says_so(monkeypatch: pytest.Mon
     )
 
 
+def test_a_query_of_stop_words_is_not_said_to_be_in_no_document() -> None:
+    index = BM25Index.from_texts(["the cat that is to be"])
+    for query in ("the", "to be", "?!", ""):
+        assert search(index, query).text.startswith("No word of the query counts")
+    assert search(index, "zebra").text == "No document that may be found has a word of the query."
+
+
 def test_metadata_are_shown_that_are_called_id_and_say_something_else() -> None:
     index = BM25Index.from_texts(["red", "red"], ["a", "b"], [{"id": "a"}, {"id": "invoice 7"}])
     same, other = search(index, "red").content["hits"]
