@@ -214,15 +214,24 @@ def _of_source(
     if span is None:
         return documents
     first, last = span
-    # A document holds the lines up to the next one; headings stand before the line it begins at.
-    last_text = documents[-1].text
-    last_end = None if last_text is None else begins[-1] + line_count(last_text) - 1
-    ends = [*(begin - 1 for begin in begins[1:]), last_end]
+    ends = map(_end, documents, begins, [*begins[1:], None])
     return [
         document
         for document, begin, end in zip(documents, begins, ends, strict=True)
         if (last is None or begin <= last) and (end is None or max(begin, end) >= first)
     ]
+
+
+def _end(document: Document, begin: int, following: int | None) -> int | None:
+    """Return the last line that a document holds, given where it and the next one begin.
+
+    Those are lines up to the next one, and the first of that, too, if it is long enough: long lines
+    are divided. Headings may stand before the line that it begins at, and make it look longer.
+    """
+    own = None if document.text is None else begin + line_count(document.text) - 1
+    if following is None or own is None:
+        return own if following is None else following - 1
+    return max(following - 1, min(following, own))
 
 
 def _lines(value: object) -> tuple[int, int | None] | None:

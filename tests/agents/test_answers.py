@@ -390,6 +390,14 @@ def test_a_source_is_read_by_the_lines_of_its_file() -> None:
         read(index, source="g.pdf", lines="2")
 
 
+def test_all_documents_that_have_a_part_of_a_long_line_are_read() -> None:
+    texts = ["one\ntwo begins", "two goes on", "two ends\nthree", "five"]
+    metadata = [{"source": "f", "line": line} for line in (1, 2, 2, 5)]
+    index = BM25Index.from_texts(texts, metadata=metadata)
+    for lines, expected in (("1", "0"), ("2", "012"), ("3", "2"), ("4", "2"), ("5", "3")):
+        assert "".join(ids_of(read(index, source="f", lines=lines))) == expected
+
+
 def test_names_that_an_answer_has_cut_are_read_if_no_others_begin_so() -> None:
     ids = ["long" * 50, "twins" * 50 + "1", "twins" * 50 + "2", "else" * 50]
     metadata = [{"t": 1, "source": id + "/file"} for id in ids[:3]] + [{"t": 2}]
