@@ -1043,8 +1043,9 @@ class BM25Index:
         stays open. Searches in other threads see the state before or after, and a snapshot
         taken earlier keeps its own. An index opened from a URL asks the store, and fetches
         what is new. If this raises, as ``open`` may, what was opened can still be searched. It
-        returns whether there was a newer commit. An index that was not opened with ``mode="r"``
-        raises a ``StorageError``.
+        returns whether there was a newer commit, or damage was found since: then its files
+        are opened anew, as they may have been restored. An index that was not opened with
+        ``mode="r"`` raises a ``StorageError``.
         """
         return self._live.refresh()
 

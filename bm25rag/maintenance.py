@@ -161,7 +161,7 @@ def restore(
         The folder of the backup, or its URL.
     path
         The folder to restore; made if it is missing. Readers go to the restored commit with
-        their next ``refresh``.
+        their next ``refresh``, or the one after an error if they have a damaged file open.
     overwrite
         Whether to replace the index that the folder holds, damaged or not.
     storage_options

@@ -135,7 +135,7 @@ class ShardedReader(FolderReader):
     def _read_shards(self, sharded: ShardedManifest) -> list[Shard]:
         known = {
             stored: view
-            for shard in self.shards
+            for shard in ([] if self._is_damaged() else self.shards)
             for stored, view in zip(shard.manifest.stored, shard.views, strict=True)
         }
         shards = []
@@ -148,7 +148,8 @@ class ShardedReader(FolderReader):
 
     def _read_statistics(self, sharded: ShardedManifest) -> Statistics:
         before = None if self._state is None else self._state.statistics
-        if before is not None and self.sharded.statistics == sharded.statistics:
+        same = before is not None and self.sharded.statistics == sharded.statistics
+        if before is not None and same and not self._is_damaged():
             return before
         folder = commit_folder(self.folder, sharded.commit)
         return read_statistics(

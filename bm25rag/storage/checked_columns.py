@@ -170,6 +170,16 @@ class CheckedStringTable(StringTable):
                 raise self._strings.file_data.reject("has a string twice or out of order")
         self._whole = True
 
+    @property
+    def damaged(self) -> bool:
+        """Whether damage was found anywhere in the file."""
+        return self._file_keys.place[0].damaged
+
+
+def is_damaged(table: StringTable) -> bool:
+    """Whether a table is of a file in which damage was found."""
+    return isinstance(table, CheckedStringTable) and table.damaged
+
 
 def _is_permutation(order: UInt32) -> bool:
     if int(order.max(initial=0)) >= len(order):

@@ -112,6 +112,7 @@ class ArraysFile:
 
     def __init__(self, path: str, record: FileRecord, mapped: bool) -> None:
         self._path = path
+        self.damaged = False  # whether something was found to be wrong
         self._data = _load(path, record, mapped)
         start = self._read_header(record)
         blocks = -(-self._length // BLOCK)
@@ -194,6 +195,7 @@ class ArraysFile:
 
     def reject(self, name: str, problem: str) -> CorruptIndexError:
         """Return the error for contents that cannot be right."""
+        self.damaged = True
         return damage(self._path, name, problem)
 
 

@@ -45,15 +45,15 @@ def check_target(folder: str) -> None:
     if not os.path.isdir(folder):
         raise NotAnIndexError(f"{folder} is a file; choose a folder")
     names = os.listdir(folder)
-    if MANIFEST in names:
-        read_manifest(folder, writing=True)
-    elif BUILDING in names:
-        raise NotAnIndexError(unfinished(folder))
-    elif SHARDED in names:
+    if SHARDED in names:  # also beside a manifest: a crash of restore leaves both
         raise NotAnIndexError(
             f"{folder} holds a sharded index, which a plain one does not replace; remove it first, "
             "or choose another folder"
         )
+    if MANIFEST in names:
+        read_manifest(folder, writing=True)
+    elif BUILDING in names:
+        raise NotAnIndexError(unfinished(folder))
     elif any(name != LOCK and not is_ours(name) for name in names):
         raise NotAnIndexError(
             f"{folder} is not empty and holds no bm25rag index; choose another folder"

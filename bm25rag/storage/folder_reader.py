@@ -14,6 +14,7 @@ from bm25rag.common.clock import iso_time
 from bm25rag.errors import AnalyzerChangedWarning, TokenizerRequiredError, UntrustedIndexError
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.attachment import Attachment
+from bm25rag.storage.checked_columns import is_damaged
 from bm25rag.storage.file_identity import FileMark
 from bm25rag.storage.kept_commits import find_commit
 from bm25rag.storage.manifest import Manifest, manifest_path, read_manifest
@@ -65,8 +66,9 @@ class FolderReader(Attachment):
         """Read the last commit; raise as ``BM25Index.open``."""
         before = self._state
         mark = self._make_mark()
-        known = zip(self.manifest.stored, before.views if before else (), strict=True)
-        manifest, views = read_index(self.folder, self._mapped, dict(known), self._read_manifest)
+        old = before.views if before and not self._is_damaged() else ()
+        known = dict(zip(self.manifest.stored if old else (), old, strict=True))
+        manifest, views = read_index(self.folder, self._mapped, known, self._read_manifest)
         state = self._interpret(manifest, views)
         self.manifest, self._state, self._mark = manifest, state, mark
         return state
@@ -107,7 +109,9 @@ class FolderReader(Attachment):
         return None if state is None else SavedCopy(where, self.manifest, state.views)
 
     def has_moved(self) -> bool:
-        """Whether the folder holds another commit than the one read last."""
+        """Whether the folder holds another commit than the one read last, or that is damaged."""
+        if self._is_damaged():
+            return True
         if self.commit is not None or (self._mark is not None and self._mark.is_current()):
             return False
         mark = self._make_mark()
@@ -115,6 +119,13 @@ class FolderReader(Attachment):
             return True
         self._mark = mark  # the same commit in another file: a copy that was restored
         return False
+
+    def _is_damaged(self) -> bool:
+        """Whether damage was found in what was read last; it may have been restored since."""
+        if (state := self._state) is None:
+            return False
+        terms = [] if state.statistics is None else [state.statistics.terms]
+        return any(map(is_damaged, [*terms, *(view.segment.ids for view in state.views)]))
 
     def _was_read(self) -> bool:
         """Whether the last commit of the folder is the one read last."""

@@ -88,7 +88,10 @@ def upload_folder(mirror: Mirror, store: RemoteStore, overwrite: bool) -> None:
 def _check_free(store: RemoteStore, manifest: str, overwrite: bool) -> list[str]:
     """Refuse a remote folder that holds something else; return the files of a plain index."""
     if manifest == MANIFEST:
-        return check_remote_target(store, overwrite)[1].names()
+        try:
+            return check_remote_target(store, overwrite)[1].names()
+        except CorruptIndexError:  # of a backup that was interrupted; it is made anew
+            return []
     names = store.sizes().keys()
     if manifest in names and not overwrite:
         raise FileExistsError(f"{store.url} holds an index; overwrite=True replaces it")
@@ -102,9 +105,10 @@ def _check_free(store: RemoteStore, manifest: str, overwrite: bool) -> list[str]
 def _upload_file(path: str, store: RemoteStore, name: str, record: FileRecord) -> None:
     """Upload a file, after all of it has been checked, unless it is there."""
     ArraysFile(path, record, mapped=True).check_all()
-    with suppress(FileNotFoundError):
-        if store.size(name) == record.size:
-            return
+    if is_ours(record.name):  # the statistics of every index have one name, and perhaps one size
+        with suppress(FileNotFoundError):
+            if store.size(name) == record.size:
+                return
     store.upload(path, name)
 
 

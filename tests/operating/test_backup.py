@@ -152,6 +152,61 @@ def test_files_that_are_there_and_damaged_are_copied_again(folder: Path, tmp_pat
         BM25Index.backup(folder, backup, overwrite=True)
 
 
+def test_readers_that_met_damage_read_what_was_restored(folder: Path, tmp_path: Path) -> None:
+    """They had the damaged files open, and stayed there: the commit was the same."""
+    BM25Index.backup(folder, tmp_path / "backup")
+    expected = state(folder)
+    flip_a_bit(folder)
+    reader = BM25Index.open(folder)
+    for _ in range(2):
+        with pytest.raises(CorruptIndexError):
+            reader.scores("boat word3")
+        assert reader.refresh()
+    with pytest.raises(CorruptIndexError):
+        reader.scores("boat word3")
+    BM25Index.restore(tmp_path / "backup", folder, overwrite=True)
+    assert reader.refresh()
+    assert (reader.commit_id, reader.get(reader.ids()), reader.scores("boat word3").tolist()) == (
+        expected
+    )
+    assert not reader.refresh()
+
+
+def test_the_statistics_of_another_index_behind_a_url_are_replaced(tmp_path: Path) -> None:
+    """They were taken for the same ones by name and size, and nothing there could be opened."""
+    for word in ("boat", "ship"):
+        texts = [f"{word} word{number}" for number in range(12)]
+        BM25Index.build(texts, tmp_path / word, shards=2)
+        BM25Index.backup(tmp_path / word, URL, overwrite=True)
+    BM25Index.restore(URL, tmp_path / "restored")
+    assert state(tmp_path / "restored") == state(tmp_path / "ship")
+
+
+def test_half_a_manifest_behind_a_url_is_replaced(folder: Path, tmp_path: Path) -> None:
+    """As in a folder: a store without atomic writes keeps it if the writer dies."""
+    BM25Index.backup(folder, URL)
+    for path, file in MemoryFileSystem().store.items():
+        if path.endswith(("/it/manifest.json", "/it/sharded.json")):
+            MemoryFileSystem().pipe_file(path, file.getvalue()[:100])
+            break
+    with pytest.raises(CorruptIndexError):
+        BM25Index.restore(URL, tmp_path / "restored")
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        BM25Index.backup(folder, URL)
+    BM25Index.backup(folder, URL, overwrite=True)
+    BM25Index.restore(URL, tmp_path / "restored")
+    assert state(tmp_path / "restored") == state(folder)
+
+
+def test_nothing_is_saved_behind_a_sharded_index(tmp_path: Path) -> None:
+    """A copy that was killed leaves both manifests, of which ``open`` takes the sharded one."""
+    for kind, chosen in KINDS.items():
+        BM25Index.build(TEXTS, tmp_path / kind, **chosen)
+    shutil.copy(tmp_path / "plain" / "manifest.json", tmp_path / "sharded")
+    with pytest.raises(NotAnIndexError, match="sharded"):
+        BM25Index.open(tmp_path / "plain").save(tmp_path / "sharded", overwrite=True)
+
+
 def test_an_index_of_another_kind_is_replaced(tmp_path: Path) -> None:
     for kind, chosen in KINDS.items():
         BM25Index.build(TEXTS, tmp_path / kind, **chosen)
