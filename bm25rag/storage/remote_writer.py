@@ -65,7 +65,8 @@ def upload_folder(mirror: Mirror, store: RemoteStore, overwrite: bool) -> None:
         before = _check_free(store, mirror.manifest, overwrite)
         try:
             files, inner = mirror.list_files(data)
-            for name, record in files.items():
+            # Last those that replace the files of another index: damage is found before.
+            for name, record in sorted(files.items(), key=lambda one: not is_ours(one[1].name)):
                 _upload_file(mirror.path_in_store(name), store, name, record)
             for name in inner:
                 store.upload(mirror.path_in_store(name), name)

@@ -180,6 +180,11 @@ def test_the_statistics_of_another_index_behind_a_url_are_replaced(tmp_path: Pat
         BM25Index.backup(tmp_path / word, URL, overwrite=True)
     BM25Index.restore(URL, tmp_path / "restored")
     assert state(tmp_path / "restored") == state(tmp_path / "ship")
+    flip_a_bit(tmp_path / "boat" / "commit-1" / "shard-0001")
+    with pytest.raises(CorruptIndexError, match="shard-0001"):
+        BM25Index.backup(tmp_path / "boat", URL, overwrite=True)
+    BM25Index.restore(URL, tmp_path / "again")
+    assert state(tmp_path / "again") == state(tmp_path / "ship")
 
 
 def test_half_a_manifest_behind_a_url_is_replaced(folder: Path, tmp_path: Path) -> None:
