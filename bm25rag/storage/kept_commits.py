@@ -54,6 +54,14 @@ def check_commit_id(id: object) -> str:
     return id
 
 
+def drop_kept(folder: str) -> None:
+    """Remove the manifests of all kept commits, before anything that they name goes."""
+    for name in os.listdir(folder):
+        if _KEPT.fullmatch(name):
+            with suppress(OSError):
+                os.unlink(os.path.join(folder, name))
+
+
 def find_commit(folder: str, id: str | None, read: Callable[..., _Manifest]) -> _Manifest:
     """Return the manifest of a commit, for ``None`` of the last one.
 

@@ -20,6 +20,7 @@ from bm25rag.errors import CorruptIndexError, NotAnIndexError, RemoteError
 from bm25rag.storage.checksummed_file import ArraysFile, FileRecord
 from bm25rag.storage.folder_lock import locked_folder
 from bm25rag.storage.fs import flush_folder, make_folder, name_file, new_file
+from bm25rag.storage.kept_commits import drop_kept
 from bm25rag.storage.manifest import MANIFEST, SHARDED, parse_manifest
 from bm25rag.storage.remote import RemoteStore, cache_root
 
@@ -215,6 +216,7 @@ class Mirror:
 
     def _clean(self, kept: set[str]) -> None:
         """Remove all other files of an index, and folders that are then empty."""
+        drop_kept(self.folder)
         for folder, _, names in os.walk(self.folder, topdown=False):
             for name in names:
                 path = os.path.join(folder, name)

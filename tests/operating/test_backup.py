@@ -357,6 +357,28 @@ def test_wherever_a_copy_ends_there_is_the_old_index_or_the_new_one(
 
 
 @pytest.mark.untraced
+def test_wherever_a_copy_ends_the_kept_commits_that_are_there_are_whole(
+    folder: Path, tmp_path: Path
+) -> None:
+    with BM25Index.open(folder, mode="w", keep="1h") as writer:
+        writer.add(["boat"])
+    change(folder, 1)
+    change(folder, 2)
+    BM25Index.backup(folder, tmp_path / "backup")
+    shutil.copytree(folder, tmp_path / "old")
+    for number in count():
+        shutil.rmtree(folder)
+        shutil.copytree(tmp_path / "old", folder)
+        if not killed_at(
+            number, lambda: BM25Index.restore(tmp_path / "backup", folder, overwrite=True)
+        ):
+            break
+        for commit in BM25Index.commits(folder):
+            BM25Index.open(folder, commit=commit.id, verify=True)
+    assert len(BM25Index.commits(folder)) == 1 < len(BM25Index.commits(tmp_path / "old"))
+
+
+@pytest.mark.untraced
 def test_a_copy_over_another_index_leaves_one_of_both_wherever_it_ends(
     folder: Path, tmp_path: Path
 ) -> None:
