@@ -11,7 +11,12 @@ from contextlib import suppress
 from typing import Protocol, TypeVar
 
 from bm25rag.common.patterns import late_pattern
-from bm25rag.errors import CommitNotFoundError, CorruptIndexError, NotAnIndexError
+from bm25rag.errors import (
+    CommitNotFoundError,
+    CorruptIndexError,
+    FormatVersionError,
+    NotAnIndexError,
+)
 from bm25rag.storage.fs import link_file
 
 _KEPT = late_pattern(r"commit-\d{1,19}\.json")
@@ -92,7 +97,7 @@ def read_kept(
             continue
         try:
             manifest = read(folder, name=name)
-        except CorruptIndexError:
+        except (CorruptIndexError, FormatVersionError):  # no newer format is beside an older last
             damaged.append(name)
             continue
         except (FileNotFoundError, NotAnIndexError):  # gone meanwhile

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bm25rag import BM25Index
-from bm25rag.errors import CommitNotFoundError, CorruptIndexError
+from bm25rag.errors import CommitNotFoundError, CorruptIndexError, FormatVersionError
 from support.commands import fails, ok
 from support.folders import no_leftovers
 from support.killing import killed_at
@@ -137,14 +137,19 @@ def test_wherever_a_commit_ends_all_kept_ones_open(tmp_path: Path, kind: str) ->
     assert number > 5
 
 
-def test_a_damaged_one_hurts_no_other(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "damage", [("english", "french"), ('"version": 1', '"version": 3')], ids=["seal", "version"]
+)
+def test_a_damaged_one_hurts_no_other(tmp_path: Path, damage: tuple[str, str]) -> None:
+    """Of its version, too: each write was visible, and then raised, so that it was repeated."""
     folder = tmp_path / "it"
     first = BM25Index.build(TEXTS, folder)
     with BM25Index.open(folder, mode="w", keep="1h") as writer:
         write(writer, 1)
     (kept,) = folder.glob("commit-*.json")
-    kept.write_text(kept.read_text().replace("boat", "boot").replace("english", "french"))
-    with pytest.raises(CorruptIndexError, match=kept.name):
+    assert damage[0] in kept.read_text()
+    kept.write_text(kept.read_text().replace(*damage))
+    with pytest.raises((CorruptIndexError, FormatVersionError), match=kept.name):
         BM25Index.open(folder, commit=first.commit_id)
     assert len(commits(folder)) == 1
     with BM25Index.open(folder, mode="w") as writer:
