@@ -206,7 +206,7 @@ def test_by_http_only_those_with_the_token_are_served(
     for given in ({}, {"authorization": "Bearer no"}, {"authorization": TOKEN}):
         answer = httpx2.post(url, json=hello, headers={**accepts, **given})
         assert (answer.status_code, answer.content) == (401, b"")
-    known = {**accepts, "authorization": f"Bearer {TOKEN}"}
+    known = {**accepts, "authorization": f"bearer {TOKEN}"}  # schemes are of any case
     elsewhere = {**known, "host": "evil.example"}
     assert httpx2.post(url, json=hello, headers=elsewhere).status_code == 421
     large = b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * (17 << 20) + b'"}'

@@ -36,11 +36,14 @@ def serve_http(server: Server[Any], host: str, port: int, message: str) -> None:
 
 def _behind(token: str, app: App) -> App:
     """Return an application that refuses requests without the token."""
-    expected = f"Bearer {token}".encode()
+
+    def admits(given: list[bytes]) -> bool:
+        scheme, _, own = (given[0] if len(given) == 1 else b"").partition(b" ")
+        return scheme.lower() == b"bearer" and compare_digest(own, token.encode())
 
     async def guarded(scope: Message, receive: Receive, send: Send) -> None:
         given = [value for name, value in scope.get("headers", ()) if name == b"authorization"]
-        if scope["type"] == "lifespan" or (len(given) == 1 and compare_digest(given[0], expected)):
+        if scope["type"] == "lifespan" or admits(given):
             await app(scope, receive, send)
         elif scope["type"] == "http":
             headers = [(b"www-authenticate", b"Bearer"), (b"content-length", b"0")]
