@@ -731,7 +731,7 @@ def _terms_of_each(scanned, analysis: _Analysis) -> list:
     """Return the terms of each word of a scan."""
     pool: cython.const[cython.uchar][::1] = view(scanned.pool)
     entries: cython.const[cython.ulonglong][:, ::1] = view(scanned.entries)
-    of_words: list = [None] * entries.shape[0]  # to append each costs more than to look it up
+    of_words: list = [None] * entries.shape[0]
     word: cython.Py_ssize_t
     start: cython.Py_ssize_t
     stop: cython.Py_ssize_t

@@ -76,7 +76,7 @@ def make_hits(kinds, answer, query, columns, counts):
         own = scores if is_whole else scores[first:last]
         set_slot(contents, scores_slot, "_scores", own)
         set_slot(contents, read_slot, "_read", {})
-        own_hits: list = [None] * (last - first)  # to append each takes twice as long
+        own_hits: list = [None] * (last - first)  # a list that grows is moved several times
         for place in range(first, last):
             hit = new_object(kind)
             set_slot(hit, id_slot, "id", ids[place])
