@@ -12,7 +12,15 @@ from bm25rag.common.checks import check_count, check_sequence
 from bm25rag.common.lines import line_of
 from bm25rag.common.sparse import Vector
 from bm25rag.documents import Hit, Snippet
-from bm25rag.filters import And, Demand, Filter, FilterSpec, escape_key, parse_filter
+from bm25rag.filters import (
+    And,
+    Demand,
+    Filter,
+    FilterSpec,
+    escape_key,
+    parse_filter,
+    without_demands,
+)
 from bm25rag.fusion import Ranking
 from bm25rag.hybrid import HybridSearch
 from bm25rag.index import BM25Index
@@ -343,14 +351,14 @@ def filter_within(filter: object, within: FilterSpec | None) -> Filter | None:
 
     Without yours, the model's is strict: to name a field that no document has is an error, which
     says what fields there are, or what may be meant. With yours, it would tell of documents that
-    must not be seen.
+    must not be seen, so it is not, even where the model asks for that.
     """
     asked = parse_filter(check_filter(filter))
     own = None if within is None else parse_filter(within)
     if asked is None:
         return own
     if own is not None:
-        return And((own, asked))
+        return And((own, without_demands(asked)))
     names = {path: ".".join(map(escape_key, path)) for path in asked.paths}
     meant = (demand._replace(strict=True) for demand in asked.demands)
     return And((asked,), (*meant, *(Demand(path, name) for path, name in names.items())))

@@ -17,6 +17,7 @@ from bm25rag.filters.nodes import (
     Or,
     on_documents,
     split,
+    without_demands,
 )
 from bm25rag.filters.operators import AsMoment, Operator
 from bm25rag.filters.parse import FilterSpec, escape_key, parse_filter
@@ -38,4 +39,5 @@ __all__ = [
     "on_documents",
     "parse_filter",
     "split",
+    "without_demands",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Callable
 from inspect import signature
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from bm25rag import BM25Index
 from bm25rag.agents import Answer, IndexTool, answer_schemas, grep, read, schemas, search
 from bm25rag.agents.answers import LEAST_BUDGET
-from bm25rag.errors import DocumentNotFoundError
+from bm25rag.errors import DocumentNotFoundError, FilterWarning
 
 # What takes one character, several as an escape, or none of a budget if it is forgotten.
 TEXT = st.text(st.sampled_from('red boat"\\\n\x01é\U0001f600\ud800 \u2028'), max_size=60)
@@ -467,3 +468,17 @@ def test_a_tool_tells_of_no_fields_that_its_filter_hides() -> None:
         tool = IndexTool(lambda: index, "notes", "Notes", within=lambda _, own=within: own)  # type: ignore[misc]
         told = tool.parameters["properties"]["filter"]["description"]
         assert told.endswith("Fields here: tenant (string), year (number).")
+
+
+@pytest.mark.parametrize("asked", [{"salary": "2"}, {"age": 1}])
+def test_a_strict_filter_of_a_model_tells_of_no_fields_that_the_tools_filter_hides(
+    asked: dict[str, Any],
+) -> None:
+    metadata: list[dict[str, Any]] = [{"tenant": "a"}, {"tenant": "b", "salary": 2}]
+    index = BM25Index.from_texts(["red", "red"], metadata=metadata)
+    tool = IndexTool(lambda: index, "notes", "Notes", within=lambda _: {"tenant": "a"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FilterWarning)  # to who runs the tool
+        for filter in ({"$strict": asked}, {"$or": [{"$not": {"$strict": asked}}, asked]}):
+            assert "salary" not in (told := tool.run(query="red", filter=filter)), told
+            assert "Error" not in told
