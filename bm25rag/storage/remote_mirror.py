@@ -32,6 +32,7 @@ _PAUSE = 0.05
 _PART = re.compile(
     r"(commit-\d+/(shard-\d+/)?)?"
     r"((segment|changes)-[0-9a-f]{16}\.bin|statistics\.bin|manifest\.json)"
+    r"|commit-\d+/shard-\d+/lock"  # which building leaves
     r"|sharded\.json|commit-\d+\.json|(manifest|download)-[0-9a-f]{16}\.tmp"
 )
 

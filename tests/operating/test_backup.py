@@ -212,6 +212,17 @@ def test_nothing_is_saved_behind_a_sharded_index(tmp_path: Path) -> None:
         BM25Index.open(tmp_path / "plain").save(tmp_path / "sharded", overwrite=True)
 
 
+def test_what_building_has_left_of_an_index_in_shards_is_restored(tmp_path: Path) -> None:
+    """Without its manifest, the locks of its shards were taken for files of another's."""
+    folder, backup = tmp_path / "it", tmp_path / "backup"
+    BM25Index.build(TEXTS, folder, shards=2)
+    BM25Index.backup(folder, backup)
+    (folder / "sharded.json").unlink()
+    BM25Index.restore(backup, folder)
+    assert state(folder) == state(backup)
+    assert [*folder.rglob("lock")] == [folder / "lock"]
+
+
 def test_an_index_of_another_kind_is_replaced(tmp_path: Path) -> None:
     for kind, chosen in KINDS.items():
         BM25Index.build(TEXTS, tmp_path / kind, **chosen)
