@@ -80,9 +80,9 @@ def mistaken(
     ``name`` is the path as the filter has it.
     """
     if path in _IDS:
-        return path, show({"$id": _beginning(value)})
+        return path, show({"$id": value})
     if path[0] in _METADATA and path[1:]:
-        return path, show({".".join(path[1:]): _beginning(value)})
+        return path, show({".".join(path[1:]): value})
     if isinstance(value, Mapping) and any(map(is_operator, value)):
         return None
     value = _beginning(value)
@@ -229,5 +229,5 @@ def _bare(name: object) -> str:
 
 def show(filter: dict[str, Any]) -> str:
     """Return a filter as it is written, shortened."""
-    shown = _SHOWN.repr(filter)
+    shown = _SHOWN.repr(_beginning(filter))
     return shown if len(shown) <= 200 else shown[:200] + " ..."

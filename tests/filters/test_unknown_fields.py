@@ -181,6 +181,7 @@ MISTYPED: list[tuple[Any, Any]] = [
     ({"year": "2020"}, {"year": 2020}),
     ({"year": "2020.0"}, {"year": 2020.0}),
     ({"year": {"$in": ["2020", "x"]}}, {"year": {"$in": [2020]}}),
+    ({"year": {"$in": ["2020", 10**5000]}}, {"year": {"$in": [2020]}}),
     ({"year": {"$gte": "2020"}}, {"year": {"$gte": 2020}}),
     ({"author.name": 7}, {"author.name": "7"}),
 ]
