@@ -113,7 +113,7 @@ class NumpyBackend(Backend):
         self, pieces: UInt64, numbers: UInt16, starts: Int64, stops: Int64
     ) -> tuple[UInt8, Int64] | None:
         spans = [numbers[start:stop] for start, stop in zip(starts, stops, strict=True)]
-        wanted = np.concatenate([np.empty(0, np.uint16), *spans])
+        wanted = as_index(np.concatenate([np.empty(0, np.uint16), *spans]))
         if len(wanted) and int(wanted.max()) >= len(pieces):
             return None
         rows = pieces.astype("<u8").view(np.uint8).reshape(-1, 8)
@@ -230,7 +230,7 @@ def sum_parts(
     for block, first in enumerate(range(0, size if len(starts) else 0, block_size)):
         ends = zip(starts[:, block].tolist(), starts[:, block + 1].tolist(), strict=True)
         spans = [slice(*bounds) for bounds in ends]
-        matched = np.concatenate([segment.documents[span] for span in spans])
+        matched = as_index(np.concatenate([segment.documents[span] for span in spans]))
         parts = [
             (segment.weights.take(as_index(segment.codes[span])) * weight).astype(np.float64)
             * count
@@ -238,9 +238,7 @@ def sum_parts(
         ]
         # bincount adds in the order of its input: term by term, as the score is defined.
         length = min(block_size, size - first)
-        scores[first : first + length] = np.bincount(
-            as_index(matched), np.concatenate(parts), length
-        )
+        scores[first : first + length] = np.bincount(matched, np.concatenate(parts), length)
         touched[first : first + length][matched] = True
     return scores, touched
 
