@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from anyio import CapacityLimiter, to_thread
@@ -38,19 +38,20 @@ _STATIC = {
 # Bytes of what a button sends; it sends less than twenty.
 _LARGEST = 1_000
 _BUG = "This is a bug in bm25rag: please report it, with the traceback that the terminal shows."
-_Result = TypeVar("_Result")
 
 
 def make_server(desk: Desk, host: str = "127.0.0.1") -> uvicorn.Server:
     """Return what answers at a host."""
     inspector = _Inspector(desk)
+    show, show_json = inspector.in_turn(inspector.show), inspector.in_turn(inspector.show_json)
+    judge, keep = inspector.in_turn(inspector.judge), inspector.in_turn(inspector.keep_baseline)
     routes = [
-        Route("/", inspector.show),
+        Route("/", show),
         Route("/static/{name}", inspector.static),
-        Route("/judge", inspector.judge, methods=["POST"]),
-        Route("/baseline", inspector.keep_baseline, methods=["POST"]),
-        Route("/{view}.json", inspector.show_json),
-        Route("/{view}", inspector.show),
+        Route("/judge", judge, methods=["POST"]),
+        Route("/baseline", keep, methods=["POST"]),
+        Route("/{view}.json", show_json),
+        Route("/{view}", show),
     ]
     app = guarded(Starlette(routes=routes), host)
     # h11 limits how long an address and headers may be.
@@ -73,71 +74,62 @@ class _Inspector:
             return Response("not found\n", 404, media_type="text/plain")
         return Response(self._static[name], media_type=_STATIC[name])
 
-    async def show(self, request: Request) -> Response:
+    def in_turn(
+        self, work: Callable[[Request, bytes], Response]
+    ) -> Callable[[Request], Awaitable[Response]]:
+        """Return what answers by a method, or with a page that says what is wrong."""
+
+        async def answer(request: Request) -> Response:
+            body = await _read(request)
+
+            def call() -> Response:
+                try:
+                    return work(request, body)
+                except Exception as error:
+                    status, message = _failure(error)
+                    data = {"error": message}
+                    html = self._pages.render("error", "search", Asked({}), data, self._desk, [])
+                    return Response(html, status, media_type="text/html")
+
+            return await to_thread.run_sync(call, limiter=self._turn)
+
+        return answer
+
+    def show(self, request: Request, _body: bytes) -> Response:
         """Return a page."""
         view = request.path_params.get("view", "search")
+        status, asked, data, notes = self._found(view, request)
+        page = "error" if "error" in data else view
+        html = self._pages.render(page, view, asked, data, self._desk, notes)
+        return Response(html, status, media_type="text/html")
 
-        def work() -> Response:
-            status, asked, data, notes = self._found(view, request)
-            page = "error" if "error" in data else view
-            html = self._pages.render(page, view, asked, data, self._desk, notes)
-            return Response(html, status, media_type="text/html")
-
-        return await self._in_turn(lambda: self._answered(work))
-
-    async def show_json(self, request: Request) -> Response:
-        """Return what a page shows, as JSON."""
+    def show_json(self, request: Request, _body: bytes) -> Response:
+        """Return what a page shows, as JSON that all readers take: ``null`` for NaN."""
         view = request.path_params["view"]
+        status, _, data, notes = self._found(view, request)
+        shown = finite({"view": view, **data, "notes": notes})
+        text = json.dumps(shown, default=iso_date, indent=1)
+        return Response(text, status, media_type="application/json")
 
-        def work() -> Response:
-            status, _, data, notes = self._found(view, request)
-            json = to_json({"view": view, **data, "notes": notes})
-            return Response(json, status, media_type="application/json")
-
-        return await self._in_turn(lambda: self._answered(work))
-
-    async def judge(self, request: Request) -> Response:
+    def judge(self, request: Request, body: bytes) -> Response:
         """Write a judgement, and go back to the page."""
-        body = await _read(request)
+        asked = Asked.read(request.scope["query_string"])
+        if self._desk.judgements is None:
+            raise ValueError("start the inspector with --qrels FILE.tsv to judge documents")
+        if asked.id is None:
+            raise ValueError("no document is named")
+        self._desk.judgements.judge(asked.question, asked.id, _grade(body))
+        back = asked.given.get("back", "search")
+        view = back if back in VIEWS else "search"
+        own = {} if view == "document" else {"id": None}
+        return RedirectResponse(asked.address(view, back=None, **own), 303)
 
-        def work() -> Response:
-            asked = Asked.read(request.scope["query_string"])
-            if self._desk.judgements is None:
-                raise ValueError("start the inspector with --qrels FILE.tsv to judge documents")
-            if asked.id is None:
-                raise ValueError("no document is named")
-            self._desk.judgements.judge(asked.question, asked.id, _grade(body))
-            back = asked.given.get("back", "search")
-            view = back if back in VIEWS else "search"
-            own = {} if view == "document" else {"id": None}
-            return RedirectResponse(asked.address(view, back=None, **own), 303)
-
-        return await self._in_turn(lambda: self._answered(work))
-
-    async def keep_baseline(self, request: Request) -> Response:
+    def keep_baseline(self, request: Request, _body: bytes) -> Response:
         """Keep the index of this moment and its settings, and compare with them."""
-        await _read(request)
-
-        def work() -> Response:
-            asked = Asked.read(request.scope["query_string"])
-            self._desk.keep_baseline(asked.settings)
-            changed = {**asked.as_other(), "commit": "baseline"}
-            return RedirectResponse(asked.address("compare", **changed), 303)
-
-        return await self._in_turn(lambda: self._answered(work))
-
-    async def _in_turn(self, work: Callable[[], _Result]) -> _Result:
-        return await to_thread.run_sync(work, limiter=self._turn)
-
-    def _answered(self, work: Callable[[], Response]) -> Response:
-        """Return an answer, or a page that says what is wrong."""
-        try:
-            return work()
-        except Exception as error:
-            status, message = _failure(error)
-            data = {"error": message}
-            html = self._pages.render("error", "search", Asked({}), data, self._desk, [])
-            return Response(html, status, media_type="text/html")
+        asked = Asked.read(request.scope["query_string"])
+        self._desk.keep_baseline(asked.settings)
+        changed = {**asked.as_other(), "commit": "baseline"}
+        return RedirectResponse(asked.address("compare", **changed), 303)
 
     def _found(self, view: str, request: Request) -> tuple[int, Asked, dict[str, Any], list[str]]:
         """Return the status, what was asked for, what a view shows, and what was warned of."""
@@ -156,11 +148,6 @@ class _Inspector:
         if self._desk.opened.trouble:
             notes.append(self._desk.opened.trouble)
         return status, asked, data, notes
-
-
-def to_json(value: object) -> str:
-    """Return JSON that all readers take: dates are ISO strings, what is not finite ``null``."""
-    return json.dumps(finite(value), default=iso_date, indent=1)
 
 
 def _failure(error: Exception) -> tuple[int, str]:

@@ -191,9 +191,8 @@ def _settings(given: Mapping[str, str], prefix: str) -> Settings:
         int(number): one for number, one in _weights(given, prefix + _ALSO) if number.isdecimal()
     }
     commit = given.get(prefix + "commit")
-    if commit == "baseline":
-        return Settings(parameters, weights, also, None, True)
-    return Settings(parameters, weights, also, commit)
+    baseline = commit == "baseline"
+    return Settings(parameters, weights, also, None if baseline else commit, baseline)
 
 
 def _weights(given: Mapping[str, str], start: str) -> Iterable[tuple[str, float]]:

@@ -69,15 +69,9 @@ def is_ours(given: str, host: str) -> bool:
     """Whether a ``Host`` is a number or a name of ours, and not a stranger's that leads here."""
     try:
         name = urlsplit(f"//{given}").hostname or ""
+        return name in ("localhost", host.lower()) or ip_address(name) is not None
     except ValueError:
         return False
-    if name in ("localhost", host.lower()):
-        return True
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True
 
 
 def _is_from_elsewhere(scope: Message, host: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections import OrderedDict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -47,7 +46,7 @@ class OpenedIndex:
         self._pinned = commit
         self._view = self._restricted(self._reader)
         self._earlier = lru_cache(_COMMITS)(lambda commit: self._restricted(self._open(commit)))
-        self._vocabularies: OrderedDict[str, tuple[list[str], Int64]] = OrderedDict()
+        self._vocabularies: dict[str, tuple[list[str], Int64]] = {}
 
     @property
     def name(self) -> str:
@@ -102,5 +101,5 @@ class OpenedIndex:
             vocabulary = index._snapshot.frequencies()
         self._vocabularies[key] = vocabulary
         if len(self._vocabularies) > _VOCABULARIES:
-            self._vocabularies.popitem(last=False)
+            del self._vocabularies[next(iter(self._vocabularies))]
         return vocabulary

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -39,9 +38,12 @@ class Pages:
             "bytes": _bytes,
             "values": _values,
             "short": _short,
-            "json": _json,
+            # For a field of a form.
+            "json": lambda value: json.dumps(finite(value), ensure_ascii=False, default=iso_date),
         }
-        self._environment.globals |= {"marked": _marked, "moved": _moved}
+        names = self._environment.globals
+        names["marked"] = lambda text, spans: Markup(tables.marked(text, spans))
+        names["moved"] = _moved
 
     def render(
         self, page: str, view: str, asked: Asked, data: dict[str, Any], desk: Desk, notes: list[str]
@@ -56,11 +58,6 @@ class Pages:
             can_judge=desk.judgements is not None,
         )
         return _SURROGATE.sub("\ufffd", html).encode()
-
-
-def _marked(text: str, spans: Sequence[tuple[int, int, str]]) -> Markup:
-    """Return a text with its spans marked."""
-    return Markup(tables.marked(text, spans))
 
 
 def _moved(rank: int, before: int | None) -> str:
@@ -91,8 +88,3 @@ def _values(metadata: object) -> str:
     """Return metadata as JSON for reading."""
     text = one_line(json.dumps(metadata, ensure_ascii=False, default=iso_date))
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} …"
-
-
-def _json(value: object) -> str:
-    """Return JSON for a field of a form."""
-    return json.dumps(finite(value), ensure_ascii=False, default=iso_date)

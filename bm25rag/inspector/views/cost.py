@@ -27,7 +27,11 @@ def cost_view(desk: Desk, asked: Asked) -> dict[str, Any]:
     stages: list[dict[str, Any]] = []
 
     def timed(name: str, what: str, work: Callable[[], _Result]) -> _Result:
-        result, times = _timed(work)
+        times: list[float] = []
+        while len(times) < _ROUNDS and sum(times) <= _SECONDS:
+            begun = perf_counter()
+            result = work()
+            times.append(perf_counter() - begun)
         best = {"first": times[0], "median": median(times), "least": min(times)}
         stages.append({"name": name, "what": what, "rounds": len(times), **best})
         return result
@@ -43,11 +47,11 @@ def cost_view(desk: Desk, asked: Asked) -> dict[str, Any]:
     rows, scores = timed(
         "search", "documents are scored and ranked", lambda: find_one(snapshot, terms, wanted)
     )
-
-    def read() -> Any:
-        return columns(snapshot.hits(rows, scores, None, terms), "id", "text", "metadata")
-
-    timed("reading", f"ids, texts and metadata of {len(rows)} hits", read)
+    timed(
+        "reading",
+        f"ids, texts and metadata of {len(rows)} hits",
+        lambda: columns(snapshot.hits(rows, scores, None, terms), "id", "text", "metadata"),
+    )
     total = sum(stage["median"] for stage in stages)
     cache, numbers = snapshot.term_numbers(dict.fromkeys(terms))
     frequencies = [int(cache.frequencies[number]) if number >= 0 else 0 for number in numbers]
@@ -69,14 +73,3 @@ def cost_view(desk: Desk, asked: Asked) -> dict[str, Any]:
             before=["from timeit import timeit", ""],
         ),
     }
-
-
-def _timed(work: Callable[[], _Result]) -> tuple[_Result, list[float]]:
-    """Return what a stage returns, and how many seconds it took, round by round."""
-    times: list[float] = []
-    while True:
-        begun = perf_counter()
-        result = work()
-        times.append(perf_counter() - begun)
-        if len(times) == _ROUNDS or sum(times) > _SECONDS:
-            return result, times
