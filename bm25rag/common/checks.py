@@ -21,15 +21,12 @@ def check_count(name: str, value: object, *, least: int = 0) -> int:
     """
     if type(value) is int and value >= least:
         return value
+    message = f"{name} must be an integer >= {least}, got {_shown(value)}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise TypeError(_wrong_count(name, value, least))
+        raise TypeError(message)
     if value < least:
-        raise ValueError(_wrong_count(name, value, least))
+        raise ValueError(message)
     return int(value)
-
-
-def _wrong_count(name: str, value: object, least: int) -> str:
-    return f"{name} must be an integer >= {least}, got {_shown(value)}"
 
 
 def check_real(name: str, value: object, low: float, high: float) -> float:

@@ -81,7 +81,9 @@ def read_vector(vector: object, name: str) -> dict[str, float]:
         raise ValueError(f"{name} has {len(terms)} indices and {len(weights)} values")
     if set(map(type, terms)) - {str}:
         terms = _digits(terms) or [_check_term(term, name) for term in terms]
-    if set(map(type, weights)) != {float} or not all(map(_is_usual, weights)):
+    if set(map(type, weights)) != {float} or not all(
+        -LARGEST_WEIGHT <= weight <= LARGEST_WEIGHT for weight in weights
+    ):
         weights = [check_weight(name, *pair) for pair in zip(terms, weights, strict=True)]
     read = dict(zip(terms, weights, strict=True))
     if len(read) < len(terms):
@@ -153,7 +155,3 @@ def _check_term(term: object, name: str) -> str:
     if term < 0:
         raise ValueError(f"{name} must have numbers of terms >= 0, got {digits:.100}")
     return digits
-
-
-def _is_usual(weight: float) -> bool:
-    return -LARGEST_WEIGHT <= weight <= LARGEST_WEIGHT

@@ -188,10 +188,6 @@ def _plain_datetime(value: datetime, depth: int) -> dict[str, str] | None:
     return {"$datetime": value.isoformat()}
 
 
-def _plain_date(value: date, depth: int) -> dict[str, str]:
-    return {"$date": date(value.year, value.month, value.day).isoformat()}
-
-
 def _plain_array(value: Any, depth: int) -> Any:
     """Return a NumPy array or scalar as Python values."""
     _check_depth(depth)
@@ -223,7 +219,7 @@ _ENCODERS: dict[type, Callable[[Any, int], Any]] = {
     list: _plain_list,
     dict: _plain_dict,
     datetime: _plain_datetime,
-    date: _plain_date,
+    date: lambda day, depth: {"$date": date(day.year, day.month, day.day).isoformat()},
     tuple: _plain_list,
     Enum: _plain_enum,
     np.generic: _plain_array,

@@ -203,7 +203,7 @@ def _encoding(head: bytes, path: Path, tolerance: Tolerance) -> str:
     """Return the encoding of a file by how it begins."""
     if tolerance.encoding is not None:
         return tolerance.encoding
-    marked = _marked(head)
+    marked = marked_encoding(head)
     if marked is not None or not tolerance.lenient:
         return marked or "utf-8"
     even, odd = head[0::2].count(0), head[1::2].count(0)
@@ -215,13 +215,9 @@ def _encoding(head: bytes, path: Path, tolerance: Tolerance) -> str:
     return "utf-8"
 
 
-def _marked(head: bytes) -> str | None:
+def marked_encoding(head: bytes) -> str | None:
+    """Return the encoding that a byte order mark says; None without one."""
     return next((name for mark, name in _MARKS.items() if head.startswith(mark)), None)
-
-
-def is_marked(head: bytes) -> bool:
-    """Tell whether a file begins with a byte order mark."""
-    return _marked(head) is not None
 
 
 def decode_windows(raw: bytes) -> str:

@@ -17,6 +17,7 @@ _GENERATED = ("node_modules", "__pycache__")
 # What the system shows as folders: reading it could block for ever, and changes while it is read.
 _OF_THE_SYSTEM = ("/proc", "/sys", "/dev")
 _LEADS_OUT = "a link that leads out of the folder"
+_MADE_UP = "a file system that the system makes up, without files to be searched"
 
 
 class Selection(NamedTuple):
@@ -100,7 +101,7 @@ class _Walk:
 
     def found(self) -> Iterator[Found]:
         if self._folder.stat().st_dev in self._made_up:
-            raise OSError(errno.EINVAL, _problem_of_system(), str(self._folder))
+            raise OSError(errno.EINVAL, _MADE_UP, str(self._folder))
         ignored = Ignored.above(self._folder) if self._selection.gitignore else Ignored()
         left = [(self._folder, "", ignored)]
         while left:
@@ -157,11 +158,8 @@ class _Walk:
             expected = kind_of(path) is not None
             return Found(path, name, error.strerror, expected=expected), is_folder
         if problem is None and not _is_utf8(name):
-            problem, expected = (
-                "its name is not UTF-8: rename it",
-                is_folder or kind_of(path) is not None,
-            )
-            return Found(path, name, problem, expected), is_folder
+            expected = is_folder or kind_of(path) is not None
+            return Found(path, name, "its name is not UTF-8: rename it", expected), is_folder
         return Found(path, name, problem), is_folder
 
     def _unwanted(
@@ -199,11 +197,7 @@ class _Walk:
         # Names are cheap to compare.
         if os.path.basename(without) == entry.name and os.path.realpath(entry.path) == without:
             return "the index itself"
-        return _problem_of_system() if entry.stat().st_dev in self._made_up else None
-
-
-def _problem_of_system() -> str:
-    return "a file system that the system makes up, without files to be searched"
+        return _MADE_UP if entry.stat().st_dev in self._made_up else None
 
 
 def _is_utf8(name: str) -> bool:

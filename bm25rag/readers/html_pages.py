@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from bm25rag.readers.decoding import Tolerance, decode, decode_windows, is_marked
+from bm25rag.readers.decoding import Tolerance, decode, decode_windows, marked_encoding
 from bm25rag.readers.html_tokens import Tag, tokens
 from bm25rag.readers.lines import fail, raw_content
 from bm25rag.readers.passages import Block, passage_reader
@@ -71,7 +71,7 @@ def read_html(path: Path, tolerance: Tolerance) -> Iterator[Block]:
 
 def _decode(path: Path, tolerance: Tolerance) -> str:
     raw = raw_content(path)
-    declared = None if tolerance.encoding or is_marked(raw) else _declared(raw)
+    declared = None if tolerance.encoding or marked_encoding(raw) else _declared(raw)
     if not declared:
         return decode(raw, path, tolerance)
     shown = f"{declared}, which the page declares"

@@ -102,13 +102,8 @@ class Records(NamedTuple):
     def choose(self, sample: Sequence[Mapping[str, Any]]) -> Sequence[str]:
         """Return the fields with text by the first records, and tell which; see ``Fields``."""
         names = dict.fromkeys(name for record in sample for name in record)
-        kept = {
-            *chain(*ID_FIELDS),
-            self.fields.id,
-            self.fields.vector,
-            *(self.fields.metadata or ()),
-        }
-        kept |= {*(self.fields.weighted or ())}
+        id, _, metadata, vector, weighted = self.fields
+        kept = {*chain(*ID_FIELDS), id, vector, *(metadata or ()), *(weighted or ())}
         chosen = [
             name
             for name in names
