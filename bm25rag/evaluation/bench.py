@@ -198,11 +198,10 @@ def _claim(folder: Path, now: dict[str, Any]) -> None:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        value = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as cause:
+        return dict(json.loads(file.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as cause:
         message = f"{file}: not what a benchmark writes; remove it, or use a different folder"
         raise ValueError(message) from cause
-    return dict(value)
 
 
 def _write(file: Path, value: Any) -> None:

@@ -77,13 +77,11 @@ def write_qrels(path: str | PathLike[str], qrels: Qrels) -> None:
         rows = (f"{_cell(query)}\t{_cell(id)}\t{grade}" for query, id, grade in judged)
         _write(path, ["\t".join(_BEIR_HEADER), *rows])
     else:
-        _write(
-            path,
-            (
-                f"{_field('query id', query)} 0 {_field('document id', id)} {grade}"
-                for query, id, grade in judged
-            ),
+        rows = (
+            f"{_field('query id', query)} 0 {_field('document id', id)} {grade}"
+            for query, id, grade in judged
         )
+        _write(path, rows)
 
 
 def _cell(id: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import index as to_int
 from statistics import fmean
 from typing import Any, TypeAlias
@@ -46,16 +46,16 @@ class Evaluation:
     missing: tuple[str, ...] = ()
     unjudged: tuple[str, ...] = ()
     without_relevant: tuple[str, ...] = ()
-    notes: tuple[str, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out, or counts as 0."""
         left_out = (
             (self.missing, "judged queries have no results and count as 0"),
             (self.unjudged, "queries have no judgements and do not count"),
             (self.without_relevant, "judged queries have no relevant document and count as 0"),
         )
-        notes = tuple(f"{len(ids)} {why}: {_few(ids)}" for ids, why in left_out if ids)
-        object.__setattr__(self, "notes", notes)
+        return tuple(f"{len(ids)} {why}: {_few(ids)}" for ids, why in left_out if ids)
 
     def values(self, measure: str) -> list[float]:
         """Return the values of a measure that was evaluated, in the order of ``per_query``."""
@@ -120,19 +120,16 @@ class Evaluator:
             raise ValueError("measures is empty; give at least one, such as 'nDCG@10'")
         self.measures: dict[str, Measure] = {name: parse_measure(name) for name in names}
         self.qrels: dict[str, dict[str, int]] = _check_qrels(qrels)
-        self._engines = self._make_engines()
-
-    def _make_engines(self) -> list[tuple[int, Any]]:
-        """Return one evaluator for each lowest relevant grade."""
         pytrec_eval = load("pytrec_eval", "evaluation needs pytrec_eval-terrier", "eval")
         judged = {query: grades for query, grades in self.qrels.items() if grades}
         wanted: dict[int, set[str]] = {}
         for measure in self.measures.values():
             wanted.setdefault(measure.level, set()).update(_needed(measure))
-        return [
-            (level, pytrec_eval.RelevanceEvaluator(judged, names, relevance_level=level))
+        # One for each lowest relevant grade.
+        self._engines = {
+            level: pytrec_eval.RelevanceEvaluator(judged, names, relevance_level=level)
             for level, names in wanted.items()
-        ]
+        }
 
     def evaluate(self, run: Run) -> Evaluation:
         """Evaluate a run; see ``evaluate``."""
@@ -142,7 +139,7 @@ class Evaluator:
                 f"no query of the run is judged: the run has {_few(list(scores)) or 'no queries'}, "
                 f"the qrels have {_few(list(self.qrels))}"
             )
-        results = {level: engine.evaluate(scores) for level, engine in self._engines}
+        results = {level: engine.evaluate(scores) for level, engine in self._engines.items()}
         per_query = {
             query: {
                 name: _value(measure, results[measure.level].get(query, {}))

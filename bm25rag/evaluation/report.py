@@ -16,15 +16,12 @@ WEIGHTS = {"accuracy": 0.5, "latency": 0.25, "cost": 0.25}
 
 
 def dynascores(report: dict[str, Any], weights: dict[str, float] | None = None) -> dict[str, float]:
-    """Score the systems that were measured, by the first measure times 100.
+    """Score the systems that were measured, best first, by the first measure times 100.
 
-    Returns
-    -------
-    scores
-        By system, best first; nothing where no two systems differ in accuracy. A system whose
-        cost is not known has no score, nor has one whose accuracy or latency is no number. If no
-        cost is known, accuracy and latency alone count. Published rows are scored with the others,
-        by the rates of the publication if it has any.
+    Nothing where no two systems differ in accuracy. A system whose cost is not known has no score,
+    nor has one whose accuracy or latency is no number. If no cost is known, accuracy and latency
+    alone count. Published rows are scored with the others, by the rates of the publication if it
+    has any.
     """
     measure = report["setting"]["measures"][0]
     known = [

@@ -22,14 +22,9 @@ from bm25rag.scoring.variants import VARIANTS
 
 
 class Made(System):
-    """A system made by a factory: a callable, or a framework's retriever.
+    """A system made by a factory, ``module:factory``, which takes a list of ``Document``.
 
-    Parameters
-    ----------
-    path
-        ``module:factory``; the factory takes a list of ``Document`` and returns a callable
-        from query and k to ids or (id, score) pairs, or a retriever of LangChain,
-        LlamaIndex or Haystack that returns documents whose id is the document's.
+    It returns what ``answering`` takes; the ids are those of the documents.
     """
 
     def __init__(self, path: str) -> None:
@@ -40,7 +35,6 @@ class Made(System):
         self._answer = answering(self._factory(list(documents)))
 
     def search(self, query: str, k: int) -> Found:
-        """Return ids and scores of the best k; without scores, scores that decrease by rank."""
         return self._answer(query, k)
 
 

@@ -28,12 +28,8 @@ class Server(System):
     """A server with the requests that Elasticsearch and OpenSearch have in common.
 
     One shard, the analyzer ``english``; an index of its own, which is removed at the end.
-
-    Parameters
-    ----------
-    name
-        Which of the two; ``NAME_URL`` in the environment is the address, with user and password
-        if the server asks for them, ``http://user:password@localhost:9200``.
+    ``NAME_URL`` in the environment is the address, with user and password if the server asks for
+    them: ``http://user:password@localhost:9200``.
     """
 
     remote = True
