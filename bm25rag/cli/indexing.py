@@ -28,7 +28,6 @@ from bm25rag.cli.sources import SKIPPED, Sources
 from bm25rag.cli.terminal import counted, write_message
 from bm25rag.common.urls import is_url
 from bm25rag.common.visible import one_line
-from bm25rag.index import OnDuplicate
 from bm25rag.storage.folder_lock import check_target
 from bm25rag.storage.manifest import BUILDING, MANIFEST, SHARDED
 from bm25rag.storage.remote import RemoteStore
@@ -151,13 +150,13 @@ def index_command(
         check_output(output, force)
     with reporting(documents, output):
         if in_memory:
-            _fill(index, documents, options["on_duplicate"])
+            index.add_documents(documents, on_duplicate=options["on_duplicate"])
             index.save(output)
         else:
             settings |= {"on_duplicate": options["on_duplicate"]}
             settings |= {} if size is None else {"memory": size}
             index = BM25Index.build(documents, output, shards=shards, **settings)
-    _report("Indexed", len(index), perf_counter() - start, output)
+    report("Indexed", len(index), perf_counter() - start, output)
     exit_if_skipped(documents)
 
 
@@ -188,8 +187,8 @@ def add_command(
         BM25Index.open(index_path, mode="w", untrusted=untrusted) as index,
     ):
         documents.fields = index.fields
-        written = _fill(index, documents, options["on_duplicate"])
-    _report("Added", written, perf_counter() - start, index_path)
+        written = index.add_documents(documents, on_duplicate=options["on_duplicate"])
+    report("Added", len(written), perf_counter() - start, index_path)
     exit_if_skipped(documents)
 
 
@@ -264,7 +263,7 @@ def compact_command(index_path: Path | str, untrusted: bool) -> None:
     start = perf_counter()
     with BM25Index.open(index_path, mode="w", untrusted=untrusted) as index:
         index.compact()
-    _report("Compacted", len(index), perf_counter() - start, index_path)
+    report("Compacted", len(index), perf_counter() - start, index_path)
 
 
 def check_output(output: Path | str, force: bool) -> None:
@@ -314,10 +313,6 @@ def exit_if_skipped(documents: Sources) -> None:
         click.get_current_context().exit(SKIPPED)
 
 
-def _fill(index: BM25Index, documents: Sources, on_duplicate: OnDuplicate) -> int:
-    """Add all documents, or none on error; return how many were written."""
-    return len(index.add_documents(documents, on_duplicate=on_duplicate))
-
-
-def _report(done: str, count: int, seconds: float, path: Path | str) -> None:
+def report(done: str, count: int, seconds: float, path: Path | str) -> None:
+    """Report what was done with how many documents."""
     write_message(f"{done} {counted(count, 'document')} in {seconds:.1f} s: {one_line(path)}")

@@ -10,8 +10,16 @@ from typing import Any
 import click
 
 from bm25rag import Analyzer
-from bm25rag.cli.indexing import index_command
-from bm25rag.cli.options import PATH, SCORING, examples, scoring_parameters, together, usage_errors
+from bm25rag.cli.indexing import index_command, report
+from bm25rag.cli.options import (
+    PATH,
+    SCORING,
+    examples,
+    scoring_parameters,
+    together,
+    untrusted_option,
+    usage_errors,
+)
 from bm25rag.cli.output import WRITERS, Answers
 from bm25rag.cli.reading import fields_of
 from bm25rag.cli.search import check_rankings, each_batch, format_of, queries_of, search_command
@@ -108,8 +116,7 @@ def build_command(
         )
     except DuplicateIdError as error:  # there is no --on-duplicate here
         raise ValueError(str(error)) from error
-    seconds, count = perf_counter() - start, counted(len(index), "document")
-    write_message(f"Indexed {count} in {seconds:.1f} s: {one_line(output)}")
+    report("Indexed", len(index), perf_counter() - start, output)
 
 
 @ray_commands.command(
@@ -128,11 +135,7 @@ def build_command(
 @click.option(
     "--timeout", default=60.0, show_default=True, help="Seconds until all must have started."
 )
-@click.option(
-    "--untrusted",
-    is_flag=True,
-    help="INDEX comes from an untrusted source: refuse anything unsafe.",
-)
+@untrusted_option
 @_cluster_options
 def serve_command(index_path: Path, name: str, address: str | None, **options: Any) -> None:
     """Serve INDEX on the nodes of a cluster, until 'bm25rag ray stop'."""

@@ -216,13 +216,20 @@ class Sources:
             self.findings.listener(file.name) if telling else lambda note: None,
             lenient=self._options["on_error"] != "stop",
         )
-        documents = self._storable(file, self._followed(file, tolerance, share), tolerance)
-        first = next(documents, None)
-        if first is None and file.name in self.findings.lines:
+        is_empty = True
+        for document in self._followed(file, tolerance, share):
+            try:
+                plain_metadata(document.metadata, document.id)
+            except MetadataError as error:
+                complaint = f"{name_of(file.path)}: {describe(error)}"
+                tolerance.refuse(file.path, ValueError(complaint))
+                continue
+            is_empty = False
+            yield document
+        if is_empty and file.name in self.findings.lines:
             complaint = self.findings.lines[file.name]
             self.findings.forget(file.name)
             raise ValueError(complaint)
-        yield from chain([first] if first is not None else [], documents)
 
     def _followed(self, file: _File, tolerance: Tolerance, share: float) -> Iterator[Document]:
         def read(path: Path) -> Iterator[Document]:
@@ -232,18 +239,6 @@ class Sources:
             return read_file(path, kind, file.name, file.in_folder, fields, size, tolerance)
 
         return read(file.path) if self._bar is None else self._bar.follow(file.path, read, share)
-
-    def _storable(
-        self, file: _File, documents: Iterator[Document], tolerance: Tolerance
-    ) -> Iterator[Document]:
-        for document in documents:
-            try:
-                plain_metadata(document.metadata, document.id)
-            except MetadataError as error:
-                complaint = f"{name_of(file.path)}: {describe(error)}"
-                tolerance.refuse(file.path, ValueError(complaint))
-                continue
-            yield document
 
 
 def _size(file: _File) -> int:

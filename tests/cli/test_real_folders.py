@@ -424,10 +424,10 @@ def test_an_output_that_is_full_is_no_bug(words: str) -> None:
 
 
 def test_too_little_memory_is_no_bug_and_says_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
-    def starve(*_: object) -> None:
+    def starve(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("bm25rag.cli.indexing._fill", starve)
+    monkeypatch.setattr("bm25rag.index.BM25Index.add_documents", starve)
     write("a.txt", "words")
     fails(3, "Error: not enough memory; 'bm25rag index --memory", "index", "a.txt", "-o", "saved")
 
