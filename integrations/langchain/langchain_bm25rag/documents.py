@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence, Sized
+from itertools import zip_longest
 from numbers import Number
 from typing import Any, TypeAlias
 from uuid import uuid4
@@ -164,17 +165,10 @@ def _zip(
     what: str, elements: Iterator[Any], columns: Mapping[str, Iterator[Any]]
 ) -> Iterator[tuple[Any, dict[str, Any]]]:
     """Yield each element with its values of the columns, which must be as long."""
-    row = -1
-    for row, element in enumerate(elements):
-        given = {name: next(column, _END) for name, column in columns.items()}
-        for name, value in given.items():
-            if value is _END:
-                raise _wrong_length(name, f"only {row}", what)
-        yield element, given
-    for name, column in columns.items():
-        if next(column, _END) is not _END:
-            raise _wrong_length(name, f"more than {row + 1}", what)
-
-
-def _wrong_length(name: str, got: str, what: str) -> ValueError:
-    return ValueError(f"{name} must have one element for each {what}, got {got}")
+    rows = zip_longest(elements, *columns.values(), fillvalue=_END)
+    for row, (element, *values) in enumerate(rows):
+        for name, value in zip(columns, values, strict=True):
+            if (value is _END) is not (element is _END):
+                got = f"only {row}" if value is _END else f"more than {row}"
+                raise ValueError(f"{name} must have one element for each {what}, got {got}")
+        yield element, dict(zip(columns, values, strict=True))

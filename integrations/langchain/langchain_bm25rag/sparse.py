@@ -62,10 +62,7 @@ def with_vectors(
 ) -> Plan[list[Document]]:
     """Return documents with the vectors of their texts; without any, the embedding is not asked.
 
-    Raises
-    ------
-    RuntimeError
-        If the embedding fails, or returns too few, too many, or anything but vectors.
+    A ``RuntimeError`` says that it fails, or returns too few, too many, or anything but vectors.
     """
     given = list(documents)
     if not given:

@@ -61,16 +61,9 @@ def check_sparse_embedding(query: object) -> dict[str, float]:
 
 
 class Search:
-    """A page of what passes a filter, in one state of the index.
+    """A page of what passes a filter, in one state of the index, of which it takes a snapshot.
 
-    Parameters
-    ----------
-    index
-        A snapshot of the index.
-    with_embedding, spans_key
-        What documents have beside what was written, as in ``BM25DocumentStore``.
-    filters, top_k, scale_score, **options
-        As in ``BM25Retriever.run``.
+    The arguments are those of ``BM25DocumentStore`` and ``BM25Retriever.run``.
     """
 
     def __init__(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 from haystack.core.serialization import generate_qualified_class_name
+from haystack.document_stores.types import FilterPolicy
 from haystack.tools.tool import Tool
 from haystack_integrations.components.retrievers.bm25rag.hybrid_retriever import BM25HybridRetriever
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
+from haystack_integrations.document_stores.bm25rag.filters import combine
 from haystack_integrations.document_stores.bm25rag.searching import filter_of
 
 from bm25rag.agents import Doing, IndexTool, check_searched
@@ -51,21 +53,18 @@ class BM25SearchTool(Tool):
         self._given = {"name": name, "about": about, "filters": filters}
         self._searched = document_store
         asked: dict[str, Any] = {}
-        all_filters = [filters]
         if isinstance(document_store, BM25HybridRetriever):
             hybrid, store = document_store, document_store.document_store
             asked = {"options": hybrid.fusing(), "beside": hybrid.find_beside}
-            all_filters.append(hybrid.filters)
+            filters = combine(filters, hybrid.filters, FilterPolicy.MERGE)
         else:
             store = document_store
-        given = [one for one in all_filters if one]
-        both = {"operator": "AND", "conditions": given} if len(given) > 1 else (*given, None)[0]
         made = IndexTool(
             lambda: store._current,
             name,
             about,
             self._does,
-            within=lambda index: filter_of(index, both),
+            within=lambda index: filter_of(index, filters),
             **asked,
         )
         super().__init__(
