@@ -142,7 +142,6 @@ reading_options = together(
         help="Encoding of all texts.  [default: UTF-8, or that of the byte order mark; what is"
         " neither is read as UTF-16 or cp1252, and reported]",
     ),
-    click.option("--strict", "on_error", flag_value="stop", help="Same as --on-error stop."),
     click.option(
         "--on-error",
         type=click.Choice(["skip", "stop"]),

@@ -211,7 +211,7 @@ def test_an_empty_path_is_not_the_current_folder(saved: Path, words: tuple[str, 
 def test_a_bad_line_is_named_by_file_and_number(corpus: Path) -> None:
     with corpus.open("a", encoding="utf-8") as file:
         file.write('{"_id": "late"\n')
-    fails(3, "corpus.jsonl:5: invalid JSON", "index", corpus, "-o", "saved", "--strict")
+    fails(3, "corpus.jsonl:5: invalid JSON", "index", corpus, "-o", "saved", "--on-error", "stop")
     assert not Path("saved").exists()
     result = run("index", corpus, "-o", "saved")
     assert result.exit_code == 4
@@ -269,7 +269,7 @@ def files_of(folder: Path) -> bytes:
 def test_an_add_that_fails_adds_nothing(saved: Path) -> None:
     lines = '{"id": "fish", "text": "A fish."}\n{"id": "boat", "text": "twice"}'
     fails(3, "'boat'", "add", saved, "-", input=lines)
-    fails(3, "<stdin>:2: invalid JSON", "add", saved, "-", "--strict", input=lines[:-1])
+    fails(3, "<stdin>:2: invalid JSON", "add", saved, "-", "--on-error", "stop", input=lines[:-1])
     assert BM25Index.open(saved).ids() == ["boat", "car", "sea", "bird"]
 
 

@@ -367,7 +367,7 @@ def test_a_bad_line_is_skipped_counted_and_named(
     result = indexes(4, kept, name)
     where = f"{name}: item 2" if bad is None else f"{name}:{bad}:"
     assert re.search(rf"Skipped \d lines?: {where}", result.stderr)
-    fails(3, where, "index", name, "-o", "other", "--strict")
+    fails(3, where, "index", name, "-o", "other", "--on-error", "stop")
     assert not Path("other").exists()
 
 

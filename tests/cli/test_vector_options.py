@@ -105,7 +105,7 @@ def test_a_wrong_command_line_exits_with_2(saved: Path, words: list[str], compla
 
 def test_a_bad_vector_is_named_by_file_and_line() -> None:
     path = write_jsonl(Path("c.jsonl"), [*RECORDS, {"id": "e", "text": "x", "vector": [1.0]}])
-    words = ["index", path, "-o", "saved", "--vector-field", "vector", "--strict"]
+    words = ["index", path, "-o", "saved", "--vector-field", "vector", "--on-error", "stop"]
     fails(3, "c.jsonl:5: vector field", *words)
     assert not Path("saved").exists()
 
