@@ -47,6 +47,24 @@ def serve(server: uvicorn.Server, host: str, port: int, tell: Callable[[str], No
         server.run(sockets=[listening])
 
 
+def header_of(scope: Message, wanted: bytes) -> str | None:
+    """Return the value of a header; ``None`` if there is none, or more than one."""
+    values = [value for name, value in scope.get("headers", ()) if name == wanted]
+    return values[0].decode("latin-1") if len(values) == 1 else None
+
+
+async def refuse(send: Send, status: int, message: str, *more: tuple[bytes, bytes]) -> None:
+    """Answer with a status, a line that says why, and ``more`` headers."""
+    body = f"{message}\n".encode()
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", str(len(body)).encode()),
+        *more,
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
 def _listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:

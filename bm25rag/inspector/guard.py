@@ -11,7 +11,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from bm25rag.common.listening import App, Message, Receive, Send
+from bm25rag.common.listening import App, Message, Receive, Send, header_of, refuse
 
 POLICY = "; ".join(
     [
@@ -54,11 +54,11 @@ def guarded(app: App, host: str) -> App:
                 message = {**message, "headers": [*message.get("headers", ()), *headers]}
             await send(message)
 
-        given = _of(scope, b"host")
+        given = header_of(scope, b"host")
         if given is None or not is_ours(given, host):
-            await _refuse(send_with_headers, 421, _WRONG_HOST)
+            await refuse(send_with_headers, 421, _WRONG_HOST)
         elif _is_from_elsewhere(scope, given):
-            await _refuse(send_with_headers, 403, _WRONG_ORIGIN)
+            await refuse(send_with_headers, 403, _WRONG_ORIGIN)
         else:
             await app(scope, receive, send_with_headers)
 
@@ -80,22 +80,6 @@ def _is_from_elsewhere(scope: Message, host: str) -> bool:
     Such a page could not read an answer, but measure how long it took, which tells of documents.
     """
     if scope["method"] not in ("GET", "HEAD"):
-        return (_of(scope, b"origin") or "").lower() != f"http://{host.lower()}"
-    site, mode = _of(scope, b"sec-fetch-site"), _of(scope, b"sec-fetch-mode")
+        return (header_of(scope, b"origin") or "").lower() != f"http://{host.lower()}"
+    site, mode = header_of(scope, b"sec-fetch-site"), header_of(scope, b"sec-fetch-mode")
     return site in ("cross-site", "same-site") and mode != "navigate"
-
-
-def _of(scope: Message, wanted: bytes) -> str | None:
-    """Return the value of a header; ``None`` if there is none, or more than one."""
-    values = [value for name, value in scope["headers"] if name == wanted]
-    return values[0].decode("latin-1") if len(values) == 1 else None
-
-
-async def _refuse(send: Send, status: int, message: str) -> None:
-    body = f"{message}\n".encode()
-    headers = [
-        (b"content-type", b"text/plain; charset=utf-8"),
-        (b"content-length", str(len(body)).encode()),
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

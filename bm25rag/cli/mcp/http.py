@@ -7,7 +7,8 @@ from hmac import compare_digest
 from typing import TYPE_CHECKING, Any
 
 from bm25rag.cli.terminal import write_message
-from bm25rag.common.listening import App, Message, Receive, Send, make_server, serve
+from bm25rag.common import listening
+from bm25rag.common.listening import App, Message, Receive, Send
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -30,25 +31,22 @@ def serve_http(server: Server[Any], host: str, port: int, message: str) -> None:
     app = server.streamable_http_app(
         host=host, stateless_http=True, json_response=True, max_request_body_size=_LARGEST
     )
-    answering = make_server(_behind(token, _while_asked(app)))
-    serve(answering, host, port, lambda address: write_message(f"{message} {address}mcp"))
+    answering = listening.make_server(_behind(token, _while_asked(app)))
+    listening.serve(answering, host, port, lambda address: write_message(f"{message} {address}mcp"))
 
 
 def _behind(token: str, app: App) -> App:
     """Return an application that refuses requests without the token."""
 
-    def admits(given: list[bytes]) -> bool:
-        scheme, _, own = (given[0] if len(given) == 1 else b"").partition(b" ")
-        return scheme.lower() == b"bearer" and compare_digest(own, token.encode())
-
     async def guarded(scope: Message, receive: Receive, send: Send) -> None:
-        given = [value for name, value in scope.get("headers", ()) if name == b"authorization"]
-        if scope["type"] == "lifespan" or admits(given):
+        scheme, _, own = (listening.header_of(scope, b"authorization") or "").partition(" ")
+        given = own.encode("latin-1") if scheme.lower() == "bearer" else b""
+        if scope["type"] == "lifespan" or compare_digest(given, token.encode()):
             await app(scope, receive, send)
         elif scope["type"] == "http":
-            headers = [(b"www-authenticate", b"Bearer"), (b"content-length", b"0")]
-            await send({"type": "http.response.start", "status": 401, "headers": headers})
-            await send({"type": "http.response.body", "body": b""})
+            await listening.refuse(
+                send, 401, "the token is missing, or wrong", (b"www-authenticate", b"Bearer")
+            )
         else:
             await send({"type": "websocket.close"})
 
