@@ -75,7 +75,6 @@ class _Instruments(NamedTuple):
     tracer: Any
     duration: Any
     count: Any
-    kind: Any
     error: Any
     ids: bool
     texts: bool
@@ -121,7 +120,6 @@ def instrument(
         meter.create_counter(
             "bm25rag.retrieval.documents", unit="{document}", description="Documents retrieved."
         ),
-        trace.SpanKind.INTERNAL,
         trace.StatusCode.ERROR,
         ids,
         texts,
@@ -197,9 +195,7 @@ def _span(attributes: dict[str, Any], instruments: _Instruments) -> Any:
     name = f"retrieval {attributes.get('gen_ai.data_source.id', '')}".strip()
     # What ``record_exception`` shows has the message, which may have texts.
     options = {"record_exception": False, "set_status_on_exception": False}
-    return instruments.tracer.start_as_current_span(
-        name, kind=instruments.kind, attributes=attributes, **options
-    )
+    return instruments.tracer.start_as_current_span(name, attributes=attributes, **options)
 
 
 @contextmanager
