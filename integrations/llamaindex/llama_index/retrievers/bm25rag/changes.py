@@ -46,10 +46,6 @@ class Live(NamedTuple):
     obj: object
     stored: Document
 
-    def is_of(self, document: Document | Hit) -> bool:
-        """Whether the index still holds this node; its metadata may have changed."""
-        return (document.text, document.payload) == (self.stored.text, self.stored.payload)
-
 
 class NodeStore:
     """Adds, deletes, returns, compares and finds nodes; ``BM25Retriever`` inherits it.
@@ -292,8 +288,11 @@ class NodeStore:
                 self._live.pop(id, None)
 
     def _live_of(self, document: Document | Hit) -> Live | None:
+        """Return what is known of a node that the index still holds; its metadata may differ."""
         live = self._live.get(document.id)
-        return live if live is not None and live.is_of(document) else None
+        if live is None or document.text != live.stored.text:
+            return None
+        return live if document.payload == live.stored.payload else None
 
     def _to_nodes(self, documents: Sequence[Document | Hit]) -> list[BaseNode]:
         lives = [self._live_of(one) for one in documents] if self._live else ()

@@ -78,15 +78,8 @@ def translate(
 ) -> Filter | None:
     """Translate ``filters`` into the core's filter language; ``None`` and an empty list pass all.
 
-    Parameters
-    ----------
-    filters
-        The filters.
-    index
-        A snapshot of the index that is filtered: its nodes may lack the key by which their source
-        is looked up, and may have dates.
-    lasting
-        Whether the result must also hold for a later state of the index.
+    ``index`` is a snapshot of what is filtered: its nodes may lack the key by which their source
+    is looked up, and may have dates. ``lasting``: the result must also hold for a later state.
     """
     if filters is None or not filters.filters:
         return None
@@ -173,6 +166,7 @@ class _AsPython(Operator):
 _Holds = Callable[[Any, Any], Any]
 _COMPARED = (str, int, float), "a string or a number"
 _SEVERAL = (list, str), "a list"
+_TEXT = str, "a string"
 _EQUAL: tuple[_Holds, Any, str] = operator.eq, object, ""
 _WITHIN: tuple[_Holds, Any, str] = lambda value, asked: value in asked, *_SEVERAL
 # Whether a value passes, which operands are taken, and how an error calls these.
@@ -188,15 +182,10 @@ _OPERATORS: dict[FilterOperator, tuple[_Holds, Any, str]] = {
     FilterOperator.CONTAINS: (operator.contains, object, ""),
     FilterOperator.ANY: (lambda value, asked: any(each in value for each in asked), *_SEVERAL),
     FilterOperator.ALL: (lambda value, asked: all(each in value for each in asked), *_SEVERAL),
-    FilterOperator.TEXT_MATCH: (
-        lambda value, asked: type(value) is str and asked in value,
-        str,
-        "a string",
-    ),
+    FilterOperator.TEXT_MATCH: (lambda value, asked: type(value) is str and asked in value, *_TEXT),
     FilterOperator.TEXT_MATCH_INSENSITIVE: (
         lambda value, asked: type(value) is str and asked.casefold() in value.casefold(),
-        str,
-        "a string",
+        *_TEXT,
     ),
     FilterOperator.IS_EMPTY: (lambda value, asked: value in ("", []), object, ""),
 }

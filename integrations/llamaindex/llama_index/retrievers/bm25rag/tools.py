@@ -70,8 +70,4 @@ def _tool(retriever: BM25Retriever, name: str, about: str, does: Doing) -> Funct
         metadata=retriever.metadata_mode == MetadataMode.NONE,
         options={"min_score": asking.min_score, "correct": asking.correct},
     )
-
-    def call(**arguments: Any) -> str:
-        return made.run(**arguments)
-
-    return FunctionTool(fn=call, metadata=_Metadata(made))
+    return FunctionTool(fn=made.run, metadata=_Metadata(made))
