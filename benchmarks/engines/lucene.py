@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.corpora import Queries
 from benchmarks.engines import K1, B
 from benchmarks.engines.base import Found, RawEngine, padded
-from bm25rag.evaluation.systems.lucene import LuceneIndex, java_class, lucene_jar
+from bm25rag.evaluation.systems.lucene import FIELD, LuceneIndex, java_class, lucene_jar
 
 _MEGABYTES = 1000.0  # of the buffer, as tantivy has
 # Seconds of searches, at first and for each new k: Java compiles what runs often. On SciFact a
@@ -58,7 +58,7 @@ class Lucene(RawEngine):
         self._index.write(texts, _MEGABYTES, positions=False)
 
     def prepare(self, queries: Queries) -> list[Any]:
-        return [self._index.terms_query(Counter(terms).items()) for terms in queries]
+        return list(map(_query, queries))
 
     def answer(self, queries: list[Any], k: int, threads: int) -> Any:
         if (k, threads) not in self._warm:
@@ -90,3 +90,15 @@ class Lucene(RawEngine):
     def answer_raw(self, question: str, k: int) -> Any:
         query = self._index.query(question)
         return [] if query is None else self._index.search(query, k)
+
+
+def _query(terms: Iterable[str]) -> Any:
+    """Return the query of terms, each as many times as it occurs."""
+    builder = java_class(".search.BooleanQuery$Builder")()
+    should = java_class(".search.BooleanClause$Occur").SHOULD
+    for term, count in Counter(terms).items():
+        part = java_class(".search.TermQuery")(java_class(".index.Term")(FIELD, term))
+        if count > 1:
+            part = java_class(".search.BoostQuery")(part, float(count))
+        builder.add(part, should)
+    return builder.build()

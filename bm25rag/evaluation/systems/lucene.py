@@ -14,14 +14,14 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from bm25rag.documents import Document
 from bm25rag.evaluation.systems.base import CannotRunError, FolderSystem, Found, read_ids, write_ids
 
-_FIELD = "text"
+FIELD = "text"
 # Heap; the smallest machine of the paper has 4 GiB.
 _HEAP = "-Xmx3g"
 
@@ -113,7 +113,7 @@ class LuceneIndex:
         field = public.findConstructor(
             java_class(".document.Field"), types(nothing, text, value, what)
         )
-        field = handles.insertArguments(handles.insertArguments(field, 2, kind), 0, _FIELD)
+        field = handles.insertArguments(handles.insertArguments(field, 2, kind), 0, FIELD)
         alone = public.findStatic(some, "of", types(some, thing))
         add = public.findVirtual(
             writer.getClass(), "addDocument", types(java_class("java.lang.Long").TYPE, many)
@@ -132,22 +132,11 @@ class LuceneIndex:
 
     def query(self, text: str) -> Any:
         """Analyse a question; ``None`` if nothing is left of it."""
-        return self._queries.createBooleanQuery(_FIELD, text)
+        return self._queries.createBooleanQuery(FIELD, text)
 
     def phrase_query(self, text: str) -> Any:
         """Return the query of the words of a text in a row; ``None`` if nothing is left of it."""
-        return self._queries.createPhraseQuery(_FIELD, text)
-
-    def terms_query(self, counted: Iterable[tuple[str, int]]) -> Any:
-        """Return the query of terms, as many times as they are counted."""
-        builder = java_class(".search.BooleanQuery$Builder")()
-        should = java_class(".search.BooleanClause$Occur").SHOULD
-        for term, count in counted:
-            part = java_class(".search.TermQuery")(java_class(".index.Term")(_FIELD, term))
-            if count > 1:
-                part = java_class(".search.BoostQuery")(part, float(count))
-            builder.add(part, should)
-        return builder.build()
+        return self._queries.createPhraseQuery(FIELD, text)
 
     def search(self, query: Any, k: int) -> list[tuple[int, float]]:
         """Return rows and scores of the best k."""

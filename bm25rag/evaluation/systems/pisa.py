@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
-from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -17,27 +16,10 @@ from bm25rag.evaluation.systems.base import FolderSystem, Found
 class PisaSearcher:
     """The function beneath the data frames, which cost more than many a search."""
 
-    #: Those that are exact.
-    ALGORITHMS: ClassVar[tuple[str, ...]] = (
-        *("block_max_maxscore", "maxscore", "block_max_wand", "wand"),
-    )
-
     def __init__(self, index: Any, k1: float, b: float, pretokenised: bool = False) -> None:
         self._retrieve = importlib.import_module("pyterrier_pisa")._pisathon.retrieve
         self._context = index.bm25(k1=k1, b=b)._ctxt
         self._pretokenised = pretokenised
-        self.fastest: dict[tuple[int, int], str] = {}
-
-    def choose(self, queries: Sequence[Any], k: int, threads: int = 1) -> str:
-        """Return the algorithm that was fastest for this k, tried on queries when k is new."""
-        if (k, threads) not in self.fastest:
-            times = {}
-            for name in self.ALGORITHMS * 2:
-                start = perf_counter()
-                self.search(queries, k, threads, name)
-                times[name] = perf_counter() - start
-            self.fastest[k, threads] = min(times, key=times.__getitem__)
-        return self.fastest[k, threads]
 
     def search(self, queries: Sequence[Any], k: int, threads: int, algorithm: str) -> Any:
         """Return, sorted by query, the numbers of queries, the names and the scores found."""
