@@ -39,10 +39,6 @@ class Findings:
         """Remember what was left out on purpose."""
         self._left_out.setdefault(reason, []).append(name)
 
-    def skip(self, name: str, complaint: str) -> None:
-        """Remember a file that could not be read."""
-        self.skipped[name] = complaint
-
     def listener(self, name: str) -> Callable[[Note], None]:
         """Return what is to be told of a file; see ``Tolerance``."""
 

@@ -114,16 +114,15 @@ def write_trec(stream: IO[str], answers: Answers) -> None:
             raise ValueError(f"{error}; use --format jsonl") from error
 
 
-def _dump(value: object, indent: int | None) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=iso_date, indent=indent)
-
-
 def to_json(value: object, indent: int | None = None) -> str:
     r"""Return readable JSON; dates are ISO strings, terminal control characters ``\u...``."""
+    write = json.JSONEncoder(
+        ensure_ascii=False, allow_nan=False, default=iso_date, indent=indent
+    ).encode
     try:
-        text = _dump(value, indent)
+        text = write(value)
     except ValueError:
-        text = _dump(finite(value), indent)
+        text = write(finite(value))
     # All of these occur within strings, where an escape means the same.
     return UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 

@@ -154,7 +154,7 @@ class Sources:
     def _skip(self, name: str, complaint: str, error: Exception | None) -> None:
         if self._options["on_error"] == "stop":
             raise ValueError(complaint) from error
-        self.findings.skip(name, complaint)
+        self.findings.skipped[name] = complaint
 
     def _total_bytes(self) -> int | None:
         """Return how many bytes will be read; None if that is not known."""

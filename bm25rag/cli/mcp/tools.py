@@ -134,7 +134,8 @@ class IndexTools:
                 raise ValueError(
                     f"{name} has no argument {argument!r:.100}; it has {', '.join(tool.properties)}"
                 )
-        for needed in tool.required:
+        required = tool.required
+        for needed in required:
             if needed not in given:
                 raise ValueError(f"{name} needs the argument {needed!r}")
         which = given.pop("index", self.names[0])
@@ -143,8 +144,7 @@ class IndexTools:
         served = self._served[which]
         served.index.refresh()
         # What a model leaves open, some clients pass as null.
-        needed_too = tool.required
-        given = {key: one for key, one in given.items() if one is not None or key in needed_too}
+        given = {key: one for key, one in given.items() if one is not None or key in required}
         if "cursor" in tool.properties:
             given["scope"] = which
         content, text = tool.run(served.index if tool.reads else served, **given)
