@@ -22,7 +22,6 @@ from bm25rag.errors import BM25Error, CommitNotFoundError
 from bm25rag.inspector.asked import Asked
 from bm25rag.inspector.desk import Desk
 from bm25rag.inspector.guard import guarded
-from bm25rag.inspector.judgements import LARGEST_GRADE
 from bm25rag.inspector.rendering import Pages
 from bm25rag.inspector.views import VIEWS
 
@@ -178,5 +177,5 @@ def _grade(body: bytes) -> int | None:
     if given == "none":
         return None
     if not (given.isascii() and given.isdecimal() and len(given) == 1):
-        raise ValueError(f"a grade is from 0 to {LARGEST_GRADE}, or 'none', got {given!r:.20}")
+        raise ValueError(f"a grade is from 0 to 9, or 'none', got {given!r:.20}")
     return int(given)

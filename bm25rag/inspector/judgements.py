@@ -10,7 +10,6 @@ from pathlib import Path
 from bm25rag.evaluation.files import read_qrels, write_qrels
 from bm25rag.evaluation.measures import Qrels
 
-LARGEST_GRADE = 9
 _ENDING = ".tsv"
 
 
@@ -65,11 +64,9 @@ class Judgements:
     def judge(self, question: str, document: str, grade: int | None) -> None:
         """Set a grade, or remove it; the file has it when this returns.
 
-        A ``ValueError`` says that an id cannot be in such a file, or the grade is out of range; if
-        the file cannot be written, it is as it was.
+        A ``ValueError`` says that an id cannot be in such a file; if the file cannot be written, it
+        is as it was.
         """
-        if grade is not None and not 0 <= grade <= LARGEST_GRADE:
-            raise ValueError(f"a grade is from 0 to {LARGEST_GRADE}, got {grade}")
         id = self.id_of(question)
         if not id:
             raise ValueError("there is no question to judge a document for")
