@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Self, TypedDict, Unpack
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.vectorstores import VectorStore
+from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
 from bm25rag import BM25Index, Query
 from bm25rag import Document as StoredDocument
@@ -332,6 +332,19 @@ class BM25VectorStore(Stored, VectorStore):
         """Do what ``delete`` does while the event loop goes on."""
 
     # --- searching ---------------------------------------------------------------
+
+    def as_retriever(self, **kwargs: Any) -> VectorStoreRetriever:
+        """Return LangChain's retriever over this store, which passes ``search_kwargs`` to searches.
+
+        It would ignore other keywords, and find what a ``filter`` among them excludes: they are a
+        ``TypeError``.
+        """
+        if unknown := [name for name in kwargs if name not in VectorStoreRetriever.model_fields]:
+            raise TypeError(
+                f"as_retriever does not take {', '.join(unknown)}: "
+                "give what a search takes in search_kwargs, as in search_kwargs={'k': 5}"
+            )
+        return super().as_retriever(**kwargs)
 
     @planned
     def similarity_search(  # type: ignore[override]

@@ -128,6 +128,11 @@ async def test_a_filter_holds_for_every_result(store: BM25VectorStore, filter: A
             "needs dense vectors",
         ),
         (
+            lambda store: store.as_retriever(tags=["a"], k=1, filter={"lang": "en"}),
+            TypeError,
+            "not take k, filter: .* in search_kwargs",
+        ),
+        (
             lambda store: store.similarity_search_with_relevance_scores("a"),
             NotImplementedError,
             "Use min_score",
