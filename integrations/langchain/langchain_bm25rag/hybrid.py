@@ -187,13 +187,23 @@ class BM25HybridRetriever(BM25DocumentIndex):
         """Add documents to both, as ``BM25Retriever.add_documents`` does.
 
         ``ids`` has one for each document, in place of its own, or None. If the vector store fails,
-        it is a ``RuntimeError``. The index then has the documents: BM25 finds them, and adding them
-        again, under the same ids, or ``align`` completes the vector store.
+        it is a ``RuntimeError``. The index then has the documents: BM25 finds them, and ``align``
+        completes the vector store. So does adding them again under the same ids; documents without
+        ids would be there twice.
         """
         given, before = list(read_documents(documents, ids)), self.index.snapshot()
         written = write(self.index, given, "documents", on_duplicate)
         self._touched.update(written)
-        yield from self._replacing(written, [id for id in dict.fromkeys(written) if id in before])
+        replaced = [id for id in dict.fromkeys(written) if id in before]
+        try:
+            yield from self._replacing(written, replaced)
+        except RuntimeError as error:
+            message = (
+                f"{error}; the index has the documents, unless it is rolled back: once the vector "
+                "store works, align() gives them to it; added again without ids, they would be "
+                "there twice"
+            )
+            raise RuntimeError(message) from error.__cause__
         return written
 
     @streams(add_documents, writing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,22 @@ def test_a_vector_store_that_cannot_go_back_is_named_and_align_does_it_later(
         aligned = again.align()
     assert (set(aligned.added), aligned.deleted) == ({"a", "b"}, ["c"])
     assert held(store) == BEFORE
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+async def test_documents_without_ids_are_not_doubled_if_the_error_is_heeded(
+    store: Store, awaited: bool
+) -> None:
+    """As where a model that embeds has its limits: the obvious retry would give them new ids."""
+    hybrid = BM25HybridRetriever(vector_store=store)
+    store.fails = True
+    add = hybrid.aadd_documents if awaited else partial(asyncio.to_thread, hybrid.add_documents)
+    with pytest.raises(RuntimeError, match=r"no route; the index has .* align\(\) gives them"):
+        await add([Document("a cat")])
+    store.fails = False
+    aligned = await hybrid.aalign() if awaited else hybrid.align()
+    assert aligned == (hybrid.index.ids(), [])
+    assert len(hybrid.invoke("cat")) == 1
 
 
 @pytest.mark.parametrize("awaited", [False, True])
