@@ -330,6 +330,20 @@ def test_a_dense_leg_that_fails_is_named(fault: Exception, nodes: list[TextNode]
     assert ask(store, "cats", "text_search") == ["dog", "cat"]
 
 
+def test_a_document_that_is_inserted_again_after_a_fault_is_deleted_first() -> None:
+    """The index cuts it anew, so that its nodes do not replace those that BM25 has already."""
+    store = BM25VectorStore(dense=Dense())
+    index = VectorStoreIndex.from_vector_store(store, embed_model=WordEmbedding())
+    document = Document(id_="owl", text="An owl.")
+    dense_of(store)._fails["add"] = TimeoutError()
+    with pytest.raises(DenseStoreError, match=r"cut anew.* there twice: delete it first"):
+        index.insert(document)
+    dense_of(store)._fails.clear()
+    index.delete_ref_doc("owl")
+    index.insert(document)
+    assert len(store.get_nodes()) == len(ask(store, "owl")) == 1
+
+
 def test_an_empty_store_needs_no_dense_store_that_is_ready() -> None:
     store = BM25VectorStore(dense=Dense())
     dense_of(store)._fails["query"] = ValueError("Collection not found")

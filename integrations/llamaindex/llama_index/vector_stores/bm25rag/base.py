@@ -224,7 +224,8 @@ class BM25VectorStore(BasePydanticVectorStore):
         """Add all nodes, or none if anything is wrong with them; return the id of each.
 
         A node replaces one with the same id. Nodes are added to the index first: if the dense store
-        fails, BM25 finds them, and adding them again completes it.
+        fails, BM25 finds them, and adding the same nodes again completes it. Nodes that are cut
+        anew have new ids: delete the document first.
 
         Parameters
         ----------
@@ -257,7 +258,11 @@ class BM25VectorStore(BasePydanticVectorStore):
         before = self.bm25.snapshot()
         added = self._nodes.add_nodes(given, on_duplicate)
         wanted = pick_added([(node.node_id, node) for node in given], added, on_duplicate)
-        again = "BM25 finds the nodes; add them again, to replace them, for the dense store"
+        again = (
+            "BM25 finds the nodes; add these again, to replace them, for the dense store. If their "
+            "document is cut anew, as an index does that inserts it, its nodes get new ids, and "
+            "are there twice: delete it first"
+        )
         yield from vectors.delete([id for id in wanted if id in before], again)
         if wanted:
             held = yield from vectors.ask("add", again, nodes=list(wanted.values()), **kwargs)
