@@ -322,7 +322,7 @@ def columns(found: Sequence[Hit | Document], *fields: str) -> list[list[Any]]:
     found
         The hits that a query has just returned, or the first of them; or documents.
     fields
-        Of ``id``, ``score``, ``text``, ``metadata``, ``payload`` and ``fields``.
+        Of ``id``, ``text``, ``metadata``, ``payload`` and ``fields``.
 
     Raises
     ------

@@ -269,7 +269,7 @@ class Backend(ABC):
             contents: Any = holding.__new__(holding)
             contents._answer, contents._query, contents._read = answer, number, {}
             lists = [*map(list, zip(*own, strict=True))] or [[], [], [], []]
-            contents._numbers, contents._rows, contents._ids, contents._scores = lists
+            contents._numbers, contents._rows, contents._ids, _ = lists
             hits = listing.__new__(listing)
             for position, (_, _, id, score) in enumerate(own):
                 hit: Any = kind.__new__(kind)

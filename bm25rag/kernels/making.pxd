@@ -4,12 +4,15 @@ cdef extern from *:
     #include <structmember.h>
     #endif
 
-    /* As ``object.__new__`` of a class that has none of its own; a class that is made so crashes. */
+    /* A class that is made as other objects are crashes. */
+    static inline int bm25rag_check_kind(PyObject *kind) {
+        if (PyType_Check(kind) && !PyType_IsSubtype((PyTypeObject *)kind, &PyType_Type)) return 0;
+        PyErr_SetString(PyExc_TypeError, "the kind of what is made must be a class, of no classes");
+        return -1;
+    }
+
+    /* As ``object.__new__`` of a class that has none of its own, which ``check_kind`` knows. */
     static inline PyObject *bm25rag_new(PyObject *kind) {
-        if (!PyType_Check(kind) || PyType_IsSubtype((PyTypeObject *)kind, &PyType_Type)) {
-            PyErr_SetString(PyExc_TypeError, "the kind of what is made must be a class, of no classes");
-            return NULL;
-        }
         return PyType_GenericNew((PyTypeObject *)kind, NULL, NULL);
     }
 
@@ -45,6 +48,7 @@ cdef extern from *:
         return 0;
     }
     """
+    int check_kind "bm25rag_check_kind" (object kind) except -1
     object new_object "bm25rag_new" (object kind)
     Py_ssize_t slot_of "bm25rag_slot" (object kind, object name)
     int set_slot "bm25rag_set" (object instance, Py_ssize_t slot, object name, object value) except -1

@@ -13,6 +13,9 @@ if not cython.compiled:
         """Set what holds the attributes that are no slots."""
         set_attribute(instance, "__dict__", values)
 
+    def check_kind(kind: type) -> None:
+        """Raise if objects of a class cannot be made, which interpreted code learns by making."""
+
     def new_object(kind: type) -> object:
         """Return an object whose attributes are not set."""
         return kind.__new__(kind)
@@ -35,6 +38,8 @@ def make_hits(kinds, answer, query, columns, counts):
     """Make the hits of some queries; see ``Backend.make_hits``."""
     made: list = []
     kind, listing, holding = kinds
+    for made_of in kinds:
+        check_kind(made_of)
     numbers: list
     rows: list
     ids: list
@@ -54,7 +59,6 @@ def make_hits(kinds, answer, query, columns, counts):
     numbers_slot: cython.Py_ssize_t = slot_of(holding, "_numbers")
     rows_slot: cython.Py_ssize_t = slot_of(holding, "_rows")
     ids_slot: cython.Py_ssize_t = slot_of(holding, "_ids")
-    scores_slot: cython.Py_ssize_t = slot_of(holding, "_scores")
     read_slot: cython.Py_ssize_t = slot_of(holding, "_read")
     if not len(numbers) == len(rows) == len(scores) == len(ids):
         require(False, "hits differ in number")
@@ -73,8 +77,6 @@ def make_hits(kinds, answer, query, columns, counts):
         set_slot(contents, rows_slot, "_rows", own)
         own = ids if is_whole else ids[first:last]
         set_slot(contents, ids_slot, "_ids", own)
-        own = scores if is_whole else scores[first:last]
-        set_slot(contents, scores_slot, "_scores", own)
         set_slot(contents, read_slot, "_read", {})
         own_hits: list = [None] * (last - first)  # a list that grows is moved several times
         for place in range(first, last):
@@ -102,6 +104,7 @@ def make_models(like, columns):
     of_lists: list = [name for name in shared if type(shared[name]) is list and name not in given]
     of_dicts: list = [name for name in shared if type(shared[name]) is dict and name not in given]
     kind = type(like)
+    check_kind(kind)
     given_slot: cython.Py_ssize_t = slot_of(kind, "__pydantic_fields_set__")
     extra_slot: cython.Py_ssize_t = slot_of(kind, "__pydantic_extra__")
     private_slot: cython.Py_ssize_t = slot_of(kind, "__pydantic_private__")

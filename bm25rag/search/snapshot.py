@@ -516,14 +516,13 @@ class _Contents:
     ``Backend.make_hits`` makes it.
     """
 
-    __slots__ = ("_answer", "_ids", "_numbers", "_query", "_read", "_rows", "_scores")
+    __slots__ = ("_answer", "_ids", "_numbers", "_query", "_read", "_rows")
 
     _answer: _Answer
     _query: int
     _numbers: list[int]
     _rows: list[int]
     _ids: list[str]
-    _scores: list[float]
     _read: dict[tuple[str, int], list[Any]]
 
     @property
@@ -555,8 +554,6 @@ class _Contents:
         """Return a field of each document; a list of new objects."""
         if name == "id":
             return [*self._ids]
-        if name == "score":
-            return [*self._scores]
         return _read(self._answer[0], name, self._numbers)
 
 

@@ -97,7 +97,6 @@ def test_hits_have_the_contents_of_their_query(backend: str) -> None:
         "_numbers": [6],
         "_rows": [9],
         "_ids": ["c"],
-        "_scores": [1.0],
         "_read": {},
     }
     assert made_hits(Hit, ([], [], [], []), []) == []

@@ -25,7 +25,7 @@ from llama_index.retrievers.bm25rag.syncing import SyncResult, compare
 from llama_index.retrievers.bm25rag.twins import in_thread
 
 from bm25rag import BM25Index, Document, Hit
-from bm25rag.adapters import OnDuplicate, check_sequence, check_strings, columns, with_fields
+from bm25rag.adapters import OnDuplicate, check_sequence, check_strings, with_fields
 from bm25rag.errors import MetadataError
 from bm25rag.filters import FilterSpec
 
@@ -264,7 +264,7 @@ class NodeStore:
         if spans_key is not None:
             pairs = zip(nodes, hits, strict=True)
             nodes = [with_spans(node, hit, spans_key) for node, hit in pairs]
-        return with_scores(nodes, columns(hits, "score")[0])
+        return with_scores(nodes, [hit.score for hit in hits])
 
     def _to_documents(self, nodes: Sequence[BaseNode]) -> list[Document]:
         documents = []

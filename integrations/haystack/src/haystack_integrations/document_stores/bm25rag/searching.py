@@ -11,7 +11,7 @@ from haystack_integrations.document_stores.bm25rag.conversion import from_core
 from haystack_integrations.document_stores.bm25rag.filters import translate
 
 from bm25rag import BM25Index, Hit, Query
-from bm25rag.adapters import Asking, check_count, check_flag, columns, is_blank
+from bm25rag.adapters import Asking, check_count, check_flag, is_blank
 from bm25rag.adapters import Question as CoreQuestion
 from bm25rag.filters import Filter
 from bm25rag.vectors import read_vector
@@ -116,7 +116,7 @@ class Search:
 
     def documents(self, hits: Sequence[Hit]) -> list[Document]:
         """Return what was found, with scores as asked."""
-        (scores,) = columns(hits, "score")
+        scores = [hit.score for hit in hits]
         if self._scaled:
             # The logistic function, in the form that does not overflow.
             halved = 2 * _SCALING_FACTOR
