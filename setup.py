@@ -70,6 +70,9 @@ class BuildKernels(build_ext):
         library = Path(self.get_ext_fullpath(ext.name))
         library.parent.mkdir(parents=True, exist_ok=True)
         includes = [f"-I{folder}" for folder in self.include_dirs]
+        # Where Debian has one Python for several processors, its header looks for that of one from
+        # the folder above.
+        includes += [f"-idirafter{Path(folder).parent}" for folder in self.include_dirs]
         macros = [f"-D{name}={value}" for name, value in ext.define_macros]
         files = [*ext.sources, "-o", str(library)]
         self.spawn([*_ZIG, *_FLAGS, *_OPTIMISED, *macros, *includes, *files, *self._platform()])
@@ -135,7 +138,6 @@ def _extension(name: str, source: str) -> Extension:
         # a question takes 4 % longer.
         define_macros=[("Py_LIMITED_API", "0x030B0000")] if _TARGET else [],
         py_limited_api=bool(_TARGET),
-        optional=_TARGET is None,
     )
 
 
@@ -157,6 +159,9 @@ def _extensions() -> list[Extension]:
         language_level=3,
         show_all_warnings=False,
     )
+    for extension in extensions:  # which Cython does not keep
+        # Without Python's headers, or a compiler, it runs in NumPy, and says so.
+        extension.optional = _TARGET is None
     return extensions
 
 

@@ -14,6 +14,7 @@ from bm25rag.kernels.memory import INTERPRETED
 WRITING = ("building", "signs", "bigrams", "word_table", "scanning", "packing")
 _FOLDER = os.path.dirname(__file__)
 _CHECKOUT = os.path.dirname(os.path.dirname(_FOLDER))
+_NEEDED = "which needs Python's headers (on Debian and Ubuntu in the package python3-dev)"
 # Files that are copied together differ by less, in seconds, in whatever order.
 _TOGETHER = 1.0
 
@@ -91,8 +92,8 @@ def _missing(name: str) -> str:
     if others:
         return f"{', '.join(others)} in {_FOLDER} is for another Python{_remedy()}"
     if _in_checkout():
-        return f"{name} in {_FOLDER} was never compiled{_remedy()}"
+        return f"{name} in {_FOLDER} was never compiled, {_NEEDED}{_remedy()}"
     return (
-        f"{name} in {_FOLDER} was not compiled when bm25rag was built; "
+        f"{name} in {_FOLDER} was not compiled when bm25rag was built, {_NEEDED}; "
         "'pip install --no-binary bm25rag --force-reinstall bm25rag' compiles it here"
     )

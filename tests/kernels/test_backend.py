@@ -76,7 +76,7 @@ def test_importing_loads_no_kernel_and_numpy_may_be_chosen_without_a_word() -> N
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ("remove", "was not compiled when bm25rag was built"),
+        ("remove", "was not compiled when bm25rag was built, which needs Python's headers"),
         ("rename", "searching.cpython-27-other.so in "),
         ("damage", "searching"),
     ],
@@ -107,7 +107,8 @@ def test_without_compiled_code_numpy_answers_and_says_so_once(
     [
         ("nothing", None),
         ("copy", None),
-        ("remove", "searching in {kernels} was never compiled; run 'pip install .' in {checkout}"),
+        ("remove", "searching in {kernels} was never compiled, which needs Python's headers"),
+        ("remove", "the package python3-dev); run 'pip install .' in {checkout}"),
         ("rename", "searching.cpython-27-other.so in {kernels} is for another Python; run 'pip"),
         ("edit", "in {kernels} is older than searching.py; run 'pip install .' in {checkout}"),
         ("declare", "in {kernels} is older than signs.pxd; run 'pip install .' in {checkout}"),
