@@ -160,9 +160,9 @@ together-%: .venv-together/.installed
 together: $(ADAPTERS:%=together-%)  ## Run the tests of all adapters in one environment.
 
 # An adapter's environment has the core's wheel; what is editable cannot be verified.
-public-types: .venv-langchain/.installed  ## Check that pyright knows the types of 95 % of the core's names (needs node and npm).
+public-types: .venv-langchain/.installed  ## Check that pyright knows the types of all public names (needs node and npm).
 	npm install --silent --no-save --prefix .venv-npm pyright@$(PYRIGHT_VERSION)
-	.venv-langchain/$(BIN)/python tools/public_types.py .venv-npm/node_modules/.bin/pyright bm25rag
+	.venv-langchain/$(BIN)/python tools/public_types.py .venv-npm/node_modules/.bin/pyright
 
 docs: .venv-docs/.installed  ## Build the site from docs/ and docstrings into .venv-docs/site, its notebooks executed; warnings are errors.
 	.venv-docs/$(BIN)/python tools/build_site.py .venv-docs

@@ -32,6 +32,13 @@ settings.register_profile("long", EVERY, max_examples=2000)
 settings.load_profile("bm25rag")
 
 
+def pytest_configure() -> None:
+    """Say at once what would fail thousands of tests: a machine without Python's headers."""
+    unasked = backends.chosen() == "numpy" != os.environ.get("BM25RAG_KERNELS")
+    if unasked and sys.platform != "emscripten":  # which has nothing else
+        raise pytest.UsageError(f"nothing is compiled: {backends.why_not_compiled()}")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what a mode does not change: a test that forces a backend ignores the default.
 
