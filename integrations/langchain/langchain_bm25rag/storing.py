@@ -10,6 +10,7 @@ from typing import Any, Self, TypedDict
 
 from langchain_core.documents import Document
 from langchain_core.indexing import RecordManager
+from pydantic import ValidationError
 
 from bm25rag import Analyzer, BM25Index, Query
 from bm25rag.adapters import Call, Mode, Plan, Tokenizer, planned
@@ -21,10 +22,14 @@ from langchain_bm25rag.documents import Ids, Metadatas, read_ids, replace_metada
 _PARAMETERS = ("variant", "k1", "b", "delta", "delta_on", "fields")
 # Okapi there floors the idf relative to the mean idf; the default variant's is never negative.
 _COMMUNITY = {"okapi": None, "plus": "bm25+"}
+_ANALYZER = "give analyzer=Analyzer('german'), which has the language, its stemmer and stop words"
 _ELSEWHERE = {
     "epsilon": "bm25rag has no floor relative to the mean idf: the idf of its default variant is "
     "never negative, and variant='robertson' floors it at 0, as epsilon=0 did",
     "tokenizer": "give the callable as preprocess_func",
+    "language": _ANALYZER,
+    "stemmer": _ANALYZER,
+    "stopwords": _ANALYZER,
 }
 
 
@@ -120,7 +125,17 @@ class Stored:
         """Return one over a new index."""
         construct: Callable[..., Self] = cls
         index = make_index(analyzer, preprocess_func, bm25_params, bm25_variant)
-        return construct(index=index, **fields)
+        try:
+            return construct(index=index, **fields)
+        except (TypeError, ValidationError) as error:
+            for name in fields:
+                if name in _PARAMETERS:
+                    error.add_note(
+                        f"{name} belongs into bm25_params, as in {{'k1': 1.2, 'b': 0.5}}"
+                    )
+                elif name in _ELSEWHERE:
+                    error.add_note(f"{name}: {_ELSEWHERE[name]}")
+            raise
 
     @classmethod
     def open(cls, path: str | PathLike[str], **options: Any) -> Self:

@@ -11,7 +11,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 from conftest import ids
-from langchain_bm25rag import BM25DocumentIndex, BM25Retriever
+from langchain_bm25rag import BM25DocumentIndex, BM25Retriever, BM25VectorStore
 from langchain_core.documents import Document
 from langchain_core.messages import HumanMessage
 from pydantic import ValidationError
@@ -94,6 +94,21 @@ def test_unknown_arguments_are_refused(retriever: BM25Retriever) -> None:
         BM25Retriever(top_k=1)
     with pytest.raises(ValidationError, match="docs"):
         BM25Retriever(docs=[Document("cat")])
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"language": "german"}, "language: give analyzer=Analyzer('german')"),
+        ({"b": 0.5}, "b belongs into bm25_params, as in {'k1': 1.2"),
+        ({"tokenizer": str.split}, "tokenizer: give the callable as preprocess_func"),
+    ],
+)
+def test_what_other_classes_take_by_name_is_told_where_it_belongs(given: Any, words: str) -> None:
+    for made in (BM25Retriever, BM25VectorStore):
+        with pytest.raises((TypeError, ValidationError)) as caught:
+            made.from_texts(["a cat"], **given)
+        assert any(note.startswith(words) for note in caught.value.__notes__)
 
 
 def test_langchains_own_keyword_is_let_through(retriever: BM25Retriever) -> None:
