@@ -64,7 +64,7 @@ class BuildKernels(build_ext):
 
     def build_extension(self, ext: Extension) -> None:
         """Compile and link one module, by setuptools if there is a compiler that it knows."""
-        if "CC" in os.environ:
+        if os.environ.get("CC"):
             super().build_extension(ext)
             return
         library = Path(self.get_ext_fullpath(ext.name))

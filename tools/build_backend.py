@@ -45,4 +45,4 @@ def get_requires_for_build_editable(config_settings: Any = None) -> list[str]:
 
 def _compiler() -> list[str]:
     pure = os.environ.get("BM25RAG_PURE") == "1"
-    return [] if pure or "CC" in os.environ else [_COMPILER]
+    return [] if pure or os.environ.get("CC") else [_COMPILER]

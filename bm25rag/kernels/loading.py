@@ -14,7 +14,10 @@ from bm25rag.kernels.memory import INTERPRETED
 WRITING = ("building", "signs", "bigrams", "word_table", "scanning", "packing")
 _FOLDER = os.path.dirname(__file__)
 _CHECKOUT = os.path.dirname(os.path.dirname(_FOLDER))
-_NEEDED = "which needs Python's headers (on Debian and Ubuntu in the package python3-dev)"
+_NEEDED = (
+    "which needs Python's headers (on Debian and Ubuntu in the package python3-dev) "
+    "and, where CC is set, the compiler that it names"
+)
 # Files that are copied together differ by less, in seconds, in whatever order.
 _TOGETHER = 1.0
 
@@ -65,7 +68,9 @@ def _in_checkout() -> bool:
 
 
 def _remedy() -> str:
-    return f"; run 'pip install .' in {_CHECKOUT}" if _in_checkout() else ""
+    # Without -v, pip does not say why a compiler failed.
+    again = f"; run 'pip install -v .' in {_CHECKOUT}, which says what fails"
+    return again if _in_checkout() else ""
 
 
 def _interpret(full: str, path: str) -> ModuleType:
@@ -95,5 +100,6 @@ def _missing(name: str) -> str:
         return f"{name} in {_FOLDER} was never compiled, {_NEEDED}{_remedy()}"
     return (
         f"{name} in {_FOLDER} was not compiled when bm25rag was built, {_NEEDED}; "
-        "'pip install --no-binary bm25rag --force-reinstall bm25rag' compiles it here"
+        "install it again from where it came with pip's options "
+        "'-v --no-binary bm25rag --force-reinstall', which says what fails"
     )

@@ -77,6 +77,7 @@ def test_importing_loads_no_kernel_and_numpy_may_be_chosen_without_a_word() -> N
     ("change", "reason"),
     [
         ("remove", "was not compiled when bm25rag was built, which needs Python's headers"),
+        ("remove", "install it again from where it came with pip's options '-v --no-binary"),
         ("rename", "searching.cpython-27-other.so in "),
         ("damage", "searching"),
     ],
@@ -108,10 +109,10 @@ def test_without_compiled_code_numpy_answers_and_says_so_once(
         ("nothing", None),
         ("copy", None),
         ("remove", "searching in {kernels} was never compiled, which needs Python's headers"),
-        ("remove", "the package python3-dev); run 'pip install .' in {checkout}"),
+        ("remove", "that it names; run 'pip install -v .' in {checkout}, which says what fails"),
         ("rename", "searching.cpython-27-other.so in {kernels} is for another Python; run 'pip"),
-        ("edit", "in {kernels} is older than searching.py; run 'pip install .' in {checkout}"),
-        ("declare", "in {kernels} is older than signs.pxd; run 'pip install .' in {checkout}"),
+        ("edit", "in {kernels} is older than searching.py; run 'pip install -v .' in {checkout}"),
+        ("declare", "in {kernels} is older than signs.pxd; run 'pip install -v .' in {checkout}"),
     ],
 )
 def test_a_checkout_says_what_is_wrong_with_its_compiled_modules_and_what_to_do(

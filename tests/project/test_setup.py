@@ -56,6 +56,17 @@ def test_debians_headers_of_several_processors_are_found(command: Any, tmp_path:
     assert built(command, folder)
 
 
+@pytest.mark.slow
+def test_a_compiler_without_a_name_is_none_chosen(
+    command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ziglang")
+    monkeypatch.setenv("CC", "")
+    assert built(command, Path(sysconfig.get_paths()["include"]))
+    backend = runpy.run_path("tools/build_backend.py")
+    assert "ziglang>=0.13" in backend["get_requires_for_build_editable"]()
+
+
 @pytest.mark.parametrize("compiler", [None, "no-such-compiler"])
 def test_without_headers_or_a_compiler_all_else_is_installed(
     command: Any, compiler: str | None, monkeypatch: pytest.MonkeyPatch
