@@ -203,7 +203,14 @@ clean:  ## Remove the private environments and everything that was built.
 	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage dist build
 
 # --- environments -------------------------------------------------------------------
-# A stamp is newer than the files it was made from; `make clean` makes everything anew.
+# A stamp is newer than the files it was made from; `make clean` makes everything anew. It holds the folder
+# of the checkout, which files of an environment name: in one that was moved or copied, Python would not
+# find bm25rag, or that of the folder it was copied from.
+MOVED := $(patsubst %/.installed,%,$(shell grep -LFxs -- "$$(pwd -P)" .venv*/.installed))
+ifneq ($(MOVED),)
+$(info made in another folder, and so removed: $(MOVED))
+$(shell rm -rf $(MOVED))
+endif
 
 define new_venv
 @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "bm25rag needs Python 3.11 or newer; run: make PYTHON=python3.12")'
@@ -222,7 +229,7 @@ $(STAMP): pyproject.toml $(BUILT)
 	@$(PY) $(PIP) install --no-compile 'uv>=0.8'
 	@$(UV_INSTALL) 'Cython>=3.1' 'setuptools>=77' 'ziglang>=0.13'
 	@$(UV_INSTALL) --no-build-isolation -e '.[dev]'
-	@touch $@
+	@pwd -P > $@
 
 $(WHEELS)/.built: $(STAMP) $(SOURCES) $(ADAPTER_PROJECTS)
 	@rm -rf $(@D)
@@ -242,27 +249,27 @@ $(WHEELS)/.built: $(STAMP) $(SOURCES) $(ADAPTER_PROJECTS)
 		echo "installing $$name and its adapter"; \
 		$(@D)/$(BIN)/python $(PIP) install -e "integrations/$$name[examples]"; \
 	done
-	@touch $@
+	@pwd -P > $@
 
 .venv-together/.installed: $(STAMP) $(ADAPTER_PROJECTS)
 	$(new_uv)
 	@$(UV_CHECKOUT) -e '.[test]' $(ADAPTERS:%=-e 'integrations/%[test,examples]')
-	@touch $@
+	@pwd -P > $@
 
 .venv-docs/.installed: $(STAMP) $(ADAPTER_PROJECTS)
 	$(new_uv)
 	@$(UV_CHECKOUT) -e '.[cli,docs]' $(ADAPTERS:%=-e 'integrations/%')
-	@touch $@
+	@pwd -P > $@
 
 .venv-distributed/.installed: $(STAMP)
 	$(new_uv)
 	@$(UV_CHECKOUT) -e '.[distributed-test]'
-	@touch $@
+	@pwd -P > $@
 
 .venv-lowest/.installed: $(STAMP)
 	$(new_uv)
 	@$(UV_CHECKOUT) --resolution lowest-direct -e '.[test]'
-	@touch $@
+	@pwd -P > $@
 
 # Beside the peers that the extras `bench` name; PISA and a Java have no wheels for some systems. Of
 # pyserini, the jar with Lucene 10 is wanted alone: it runs from Java 21 on, with any Python. LlamaIndex's
@@ -275,24 +282,24 @@ $(WHEELS)/.built: $(STAMP) $(SOURCES) $(ADAPTER_PROJECTS)
 		$(@D)/$(BIN)/python $(PIP) install --no-deps --ignore-requires-python 'pyserini>=2.4' \
 		|| echo "Lucene cannot be installed here"
 	@$(@D)/$(BIN)/python $(PIP) install --no-deps 'llama-index-retrievers-bm25>=0.6'
-	@touch $@
+	@pwd -P > $@
 
 # What is tested there is compiled every time (tools/sanitize.py).
 .venv-sanitize/.installed: $(STAMP)
 	$(new_uv)
-	@touch $@
+	@pwd -P > $@
 
 # The wheels, not the folders: what is installed must work away from the checkout.
 .venv-%/.installed: $(WHEELS)/.built
 	$(new_uv)
 	@$(UV_INSTALL) $(WHEELS)/core/*.whl "$$(echo $(WHEELS)/$*/*.whl)[test]"
-	@touch $@
+	@pwd -P > $@
 
 # uv takes for direct what a project file demands, not what a wheel does.
 .venv-%-lowest/.installed: $(WHEELS)/.built
 	$(new_uv)
 	@$(UV_INSTALL) --resolution lowest-direct $(WHEELS)/core/*.whl $(WHEELS)/$*/*.whl \
 		-r integrations/$*/pyproject.toml --extra test
-	@touch $@
+	@pwd -P > $@
 
 .PRECIOUS: .venv-%/.installed .venv-%-lowest/.installed
