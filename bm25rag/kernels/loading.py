@@ -89,6 +89,11 @@ def _interpret(full: str, path: str) -> ModuleType:
 
 
 def _missing(name: str) -> str:
+    if not os.path.isdir(_FOLDER):
+        return (
+            f"{_FOLDER} is no folder: an archive cannot hold compiled code, and a program that is "
+            "made of bm25rag needs its files (PyInstaller: --collect-all bm25rag)"
+        )
     others = sorted(
         file
         for file in os.listdir(_FOLDER)

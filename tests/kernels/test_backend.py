@@ -63,6 +63,14 @@ def test_kernels_turn_on_the_gil_that_guards_what_their_threads_share() -> None:
     assert run(f"import sys; {asked}")[0] == "True\n"
 
 
+def test_from_an_archive_the_warning_says_that_compiled_code_needs_a_folder(tmp_path: Path) -> None:
+    packed = shutil.make_archive(str(tmp_path / "packed"), "zip", PACKAGE.parent, PACKAGE.name)
+    asked = "from bm25rag.kernels import backend; print(backend.current().name)"
+    found, said = run(asked, Path(packed))
+    assert found == "numpy\n"
+    assert "kernels is no folder: an archive cannot hold compiled code" in said
+
+
 def test_importing_loads_no_kernel_and_numpy_may_be_chosen_without_a_word() -> None:
     loaded, _ = run("import sys, bm25rag; print(*sys.modules)")
     assert "bm25rag.kernels.boundary" in loaded
