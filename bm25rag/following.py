@@ -20,6 +20,7 @@ from bm25rag.analysis import Analyzer
 from bm25rag.common.checks import check_real
 from bm25rag.common.urls import is_url, local_path
 from bm25rag.errors import NotAnIndexError, TokenizerRequiredError
+from bm25rag.forks import call_at_end
 from bm25rag.index import BM25Index
 from bm25rag.live.write_lock import WriteLock
 from bm25rag.scoring.variants import DeltaOn, VariantName
@@ -169,6 +170,7 @@ class FollowedFolder:
         self._read()  # what others committed before is nothing newer, in a child either
         self._shown = writer.snapshot()
         _UNCOMMITTED.add(self)
+        call_at_end(_commit_all)
         if self._timer is None and delay < TIMEOUT_MAX:
             self._timer = Timer(delay, self._commit_late)
             self._timer.daemon = True  # the end of the process commits

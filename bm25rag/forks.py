@@ -3,12 +3,16 @@
 A forked child has only the thread that forked. A module that another thread was importing stays
 locked there for ever, and whoever imports it hangs. So what functions import is imported before a
 fork, which takes tens of milliseconds once, and an import that another thread has begun is awaited.
+
+And what such a child calls at its end.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
+import sys
+from collections.abc import Callable
 from contextlib import suppress
 from threading import RLock
 
@@ -93,3 +97,26 @@ def _before() -> None:
 if hasattr(os, "register_at_fork"):
     after = importing.release
     os.register_at_fork(before=_before, after_in_parent=after, after_in_child=after)
+
+
+# --- the end of a child ---------------------------------------------------------------
+
+_AT_END: set[Callable[[], None]] = set()
+
+
+def call_at_end(function: Callable[[], None]) -> None:
+    """Call a function, which ``atexit`` has, at the end of a child of ``multiprocessing``, too.
+
+    If it was forked, it calls nothing of ``atexit``, and only what ``multiprocessing`` was given in
+    the child. If it was spawned, it calls the function twice.
+    """
+    processes = sys.modules.get("multiprocessing.process")
+    if function not in _AT_END and processes is not None and processes.parent_process():
+        from multiprocessing.util import Finalize  # a child has imported it
+
+        _AT_END.add(function)
+        Finalize(None, function, exitpriority=0)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_AT_END.clear)

@@ -18,6 +18,7 @@ from bm25rag.common.checks import check_choice, check_count, check_ids, check_se
 from bm25rag.common.gil import note_read, others_read, releasing_gil
 from bm25rag.common.logs import tell
 from bm25rag.errors import MetadataError, ReadOnlyError, StorageError, UncommittedWarning
+from bm25rag.forks import call_at_end
 from bm25rag.kernels.backend import cores
 from bm25rag.live.write_lock import WriteLock
 from bm25rag.scoring.variants import UNCHANGED, Parameters
@@ -134,6 +135,7 @@ class LiveIndex:
         self._warned = False
         if isinstance(attachment, FolderWriter):
             _WRITERS.add(self)
+            call_at_end(_warn_at_exit)
 
     @property
     def reads_folder(self) -> bool:
@@ -431,7 +433,7 @@ _WRITERS: WeakSet[LiveIndex] = WeakSet()
 @atexit.register
 def _warn_at_exit() -> None:
     for index in list(_WRITERS):
-        folder = index._loses()
+        folder = None if index._warned else index._loses()
         if folder is not None:
             index._warned = True
             _warn_of_loss(folder)

@@ -37,7 +37,10 @@ class WriteLock:
         """
         if self._lock._is_owned():  # type: ignore[attr-defined]  # as threading.Condition asks it
             raise RuntimeError(
-                "the index cannot be changed from within add(), by what its texts come from"
+                "the index cannot be changed by a thread that is writing to it already: from "
+                "within add(), by what its texts come from, in another `with folder.writing()`, or "
+                "by a signal handler that has interrupted a write, which can end the program by "
+                "sys.exit()"
             )
         return self._lock
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import logging
 import math
+import multiprocessing
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -215,6 +217,21 @@ def test_the_first_tokenizer_is_that_of_all_who_share(tmp_path: Path) -> None:
         follow(tmp_path)
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs signals")
+def test_a_signal_handler_that_interrupts_a_write_is_told_to_end_the_program(
+    tmp_path: Path,
+) -> None:
+    folder = follow(tmp_path)
+    before = signal.signal(signal.SIGUSR1, lambda *_: folder.commit())
+    try:
+        told = pytest.raises(RuntimeError, match=r"writing .* already.*signal handler.*sys\.exit")
+        with told, folder.writing(delay=3600.0):
+            signal.raise_signal(signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert len(folder.current) == 0
+
+
 END = """
 import os, sys
 from bm25rag.following import follow
@@ -237,6 +254,24 @@ def test_the_end_of_the_process_commits_unless_it_is_killed(
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
     assert done.stderr == ""
     assert len(BM25Index.open(tmp_path)) == kept
+
+
+def put_off(path: Path) -> None:
+    global _held  # until the end
+    _held = follow(path)
+    with _held.writing(delay=3600.0) as index:
+        index.add(["red"])
+
+
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_so_does_the_end_of_a_child_of_multiprocessing(tmp_path: Path, method: str) -> None:
+    child: Any = multiprocessing.get_context(method)
+    process = child.Process(target=put_off, args=(tmp_path,))
+    process.start()
+    process.join(120)
+    assert process.exitcode == 0
+    assert len(BM25Index.open(tmp_path)) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

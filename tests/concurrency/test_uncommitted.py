@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -159,6 +160,22 @@ def test_python_shows_it_once_however_the_program_ends(folder: Path, ending: str
     assert said.count("UncommittedWarning") == 1, said
     assert ("KeyError: 'mine'" in said) == (ending == "error")
     BM25Index.open(folder, mode="w").close()
+
+
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_so_does_a_child_of_multiprocessing(folder: Path, tmp_path: Path, method: str) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import multiprocessing, sys\nfrom bm25rag import BM25Index\n"
+        "def work():\n    global writer\n"
+        "    writer = BM25Index.open(sys.argv[1], mode='w')\n    writer.add(['blue'])\n"
+        "if __name__ == '__main__':\n"
+        "    process = multiprocessing.get_context(sys.argv[2]).Process(target=work)\n"
+        "    process.start()\n    process.join()\n"
+    )
+    command = [sys.executable, program, folder, method]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert said.count("UncommittedWarning") == 1, said
 
 
 def test_a_program_that_loses_nothing_prints_nothing(folder: Path) -> None:
