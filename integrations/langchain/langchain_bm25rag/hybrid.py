@@ -355,7 +355,9 @@ class BM25HybridRetriever(BM25DocumentIndex):
                 "BM25Retriever takes weights"
             )
         k, offset = check_count("k", k), check_count("offset", asking.offset)
-        keywords, snapshot = self._keywords(own_filter), self.index.snapshot()
+        keywords = self._keywords(own_filter)
+        # A restricted view evaluates its filter anew after a write, which takes time.
+        snapshot: BM25Index = yield work(self.index.snapshot)
         filter = filter_of(snapshot, own_filter)
         if filter is not None and is_blank(query):
             return self._documents((yield work(asking.find, snapshot, query, k, filter)))

@@ -395,7 +395,8 @@ class BM25VectorStore(Stored, VectorStore):
         unknown = [name for name in options if name not in _Options.__annotations__]
         check_call(type(self).__name__, query, unknown, _TAKES)
         asking = Asking.taken_from({**options})
-        query = asking.read(query, self.index)
+        if asking.parse_query is not False:  # not on the event loop: a restricted view may filter
+            query = yield work(asking.read, query, self.index)
         mode = self._read_mode(query, options.get("retrieval_mode"), asking)
         embedding = None if mode == "bm25" else self.sparse_embedding
         vector = None

@@ -6,8 +6,15 @@ import asyncio
 import threading
 
 from conftest import ids
-from langchain_bm25rag import BM25DocumentIndex, BM25Retriever
+from langchain_bm25rag import (
+    BM25DocumentIndex,
+    BM25HybridRetriever,
+    BM25Retriever,
+    BM25VectorStore,
+)
 from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.vectorstores import InMemoryVectorStore
 
 
 async def test_async_methods_answer_as_their_twins_do(documents: list[Document]) -> None:
@@ -53,6 +60,30 @@ async def test_the_event_loop_stays_free() -> None:
     await check(BM25DocumentIndex(index=retriever.index).aupsert([document]))
     await check(retriever.ainvoke("cat", filter=lambda document: split("judged")))
     assert threading.current_thread().name not in ran_in
+
+
+async def test_after_a_write_a_restricted_view_is_made_anew_off_the_event_loop(
+    retriever: BM25Retriever,
+) -> None:
+    ran_in: set[str] = set()
+
+    def english(metadata: dict[str, object]) -> bool:
+        ran_in.add(threading.current_thread().name)
+        return metadata.get("lang") == "en"
+
+    view = retriever.index.restricted(english)
+    vectors = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
+    hybrid = BM25HybridRetriever(index=view, vector_store=vectors)
+    for ask in (
+        BM25Retriever(index=view).ainvoke("bird"),
+        hybrid.ainvoke("bird"),
+        BM25VectorStore(view).asimilarity_search("+bird", parse_query=True),
+    ):
+        retriever.add_documents([Document("A bird sings.", metadata={"lang": "en"})])
+        ran_in.clear()
+        assert [document.metadata for document in await ask]
+        assert ran_in
+        assert threading.current_thread().name not in ran_in
 
 
 async def test_context_reaches_the_thread(retriever: BM25Retriever) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import pickle
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,33 @@ def test_everything_can_be_awaited(nodes: list[TextNode]) -> None:
         assert await store.aget_nodes() == []
 
     asyncio.run(use())
+
+
+def test_the_event_loop_looks_for_no_commit_of_a_folder(
+    nodes: list[TextNode], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would wait while a thread loads one."""
+    threads: set[threading.Thread] = set()
+    refresh = BM25Index.refresh
+
+    def noted(index: BM25Index) -> bool:
+        threads.add(threading.current_thread())
+        return refresh(index)
+
+    async def use() -> None:
+        await store.async_add(nodes)
+        await store.aupdate_metadata(["cat"], [{"year": 1999}])
+        await store.adelete("farm")
+        await store.adelete_nodes(["dog"])
+        assert [each.node_id for each in await store.aget_nodes()] == ["cat"]
+        await store.aquery(VectorStoreQuery(query_str="cat"))
+        await store.aclear()
+
+    store = BM25VectorStore(path=tmp_path / "nodes")
+    monkeypatch.setattr(BM25Index, "refresh", noted)
+    asyncio.run(use())
+    assert threads
+    assert threading.current_thread() not in threads
 
 
 # --- querying ---------------------------------------------------------------------

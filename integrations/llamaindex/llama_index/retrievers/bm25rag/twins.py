@@ -66,4 +66,5 @@ def in_thread(
 
 
 def _writing(owner: Any) -> Thread:
-    return partial(in_write_thread, owner.bm25)
+    # A store's own ``bm25`` looks for a newer commit of its folder, and may wait for a refresh.
+    return partial(in_write_thread, getattr(owner, "_nodes", owner).bm25)
