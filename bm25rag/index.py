@@ -832,11 +832,13 @@ class BM25Index:
         """
         given: dict[str, Any] = {"variant": variant, "k1": k1, "b": b, "delta": delta}
         given |= {"delta_on": delta_on, "fields": fields}
-        return self._from_live(LiveIndex(self._live.state.tuned(given, also), TUNED))
+        return self._from_live(
+            LiveIndex(self._live.state.tuned(given, also), TUNED.of(self._live.attachment))
+        )
 
     def snapshot(self) -> Self:
         """Return a read-only index of the documents of this moment, whatever is written later."""
-        return self._from_live(LiveIndex(self._live.state, SNAPSHOT))
+        return self._from_live(LiveIndex(self._live.state, SNAPSHOT.of(self._live.attachment)))
 
     def restricted(
         self, filter: FilterSpec, *, statistics: Literal["whole", "part"] = "whole"

@@ -24,8 +24,6 @@ from bm25rag.index import BM25Index
 from bm25rag.search import hybrid_and_fused
 from bm25rag.search.query import Query
 from bm25rag.search.results import BatchResult
-from bm25rag.storage.folder_reader import FolderReader
-from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.vectors import Vectors
 
 if TYPE_CHECKING:
@@ -174,7 +172,7 @@ def _traced(
         given = dict(zip(names, arguments, strict=False)) | options
         index = self if isinstance(self, BM25Index) else _index_of(self)
         attributes = {**_RETRIEVAL, "bm25rag.method": called}
-        if index is not None and (source := _source(index)) is not None:
+        if index is not None and (source := index._live.attachment.source) is not None:
             attributes["gen_ai.data_source.id"] = source
         before = None if index is None else index.commit_id
         with _span(attributes, instruments) as span:
@@ -270,11 +268,3 @@ def _index_of(vectors: Vectors) -> BM25Index | None:
     """Return the index whose vectors are searched."""
     (index, *_) = getattr(vectors._whole, "args", (None,))
     return index if isinstance(index, BM25Index) else None
-
-
-def _source(index: BM25Index) -> str | None:
-    """Return the folder or URL of an index; ``None`` in memory."""
-    attachment = index._live.attachment
-    if isinstance(attachment, FolderReader):
-        return str(attachment.opened_by.args[0])
-    return attachment.folder if isinstance(attachment, FolderWriter) else None

@@ -24,7 +24,7 @@ class RestrictedIndex(LiveIndex):
         parsed = parse_filter(filter, seen.snapshot)
         self._whole, self._statistics = whole, statistics
         self._filter = check_rejecting("restricted needs a filter", filter, parsed)
-        super().__init__(self._restrict(seen), RESTRICTED)
+        super().__init__(self._restrict(seen), RESTRICTED.of(whole.attachment))
         # A state of the other index, and what passes there; replaced together.
         self._made: tuple[State | None, State] = seen, self._made[1]
 

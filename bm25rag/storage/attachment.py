@@ -28,6 +28,11 @@ class Attachment:
         return 0
 
     @property
+    def source(self) -> str | None:
+        """The folder or URL that all of it comes from; ``None`` if it is in memory."""
+        return None
+
+    @property
     def committed(self) -> str | None:
         """When the last commit of the folder was made; ``None`` if there is none."""
         return None
@@ -47,8 +52,20 @@ class Attachment:
 class Unattached(Attachment):
     """The attachment of an index for which no folder is open."""
 
-    def __init__(self, description: str, read_only: bool, advice: str = "") -> None:
+    def __init__(
+        self, description: str, read_only: bool, advice: str = "", source: str | None = None
+    ) -> None:
         self.description, self.read_only, self.advice = description, read_only, advice
+        self._source = source
+
+    @property
+    def source(self) -> str | None:
+        """The folder or URL of the index that a view was made from."""
+        return self._source
+
+    def of(self, index: Attachment) -> Unattached:
+        """Return the same for a view of an index."""
+        return Unattached(self.description, self.read_only, self.advice, index.source)
 
 
 _OF_VIEWS = "change the index that it was made from, or a copy in memory, copy.copy(index)"

@@ -54,6 +54,11 @@ class FolderReader(Attachment):
         self._mark: FileMark | None = None
 
     @property
+    def source(self) -> str | None:
+        """The folder or URL that it was opened by."""
+        return str(self.opened_by.args[0])
+
+    @property
     def committed(self) -> str | None:
         """When the last commit that was read was made."""
         return iso_time(self.manifest.time)

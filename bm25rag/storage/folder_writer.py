@@ -93,6 +93,11 @@ class FolderWriter(Attachment):
             self.close()
 
     @property
+    def source(self) -> str | None:
+        """The folder."""
+        return self.folder
+
+    @property
     def committed(self) -> str | None:
         """When the last commit was made."""
         return iso_time(self._manifest.time)

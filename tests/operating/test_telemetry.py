@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 from bm25rag import BM25Index, Query, telemetry
 from bm25rag.agents import search
 from bm25rag.errors import MissingDependencyError
+from bm25rag.following import follow
 
 metrics = pytest.importorskip("opentelemetry.sdk.metrics")
 exports = pytest.importorskip("opentelemetry.sdk.metrics.export")
@@ -119,6 +121,25 @@ def test_each_retrieval_is_one_span_without_texts_and_ids(
     assert count.attributes["bm25rag.method"] == name
 
 
+VIEWS: dict[str, Callable[[BM25Index], BM25Index]] = {
+    "snapshot": BM25Index.snapshot,
+    "followed": lambda index: follow(index._live.attachment.source or "").current,
+    "tune": lambda index: index.tune(k1=2),
+    "restricted": lambda index: index.restricted({"n": 0}).snapshot(),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+def test_a_view_has_the_folder_of_its_index(
+    seen: Seen, index: BM25Index, view: Callable[[BM25Index], BM25Index], tmp_path: Path
+) -> None:
+    seen.start()
+    assert view(index).search("boat")
+    (span,) = seen.spans()
+    assert span.name == f"retrieval {tmp_path / 'it'}"
+    assert span.attributes["gen_ai.data_source.id"] == str(tmp_path / "it")
+
+
 def _ids(found: Any) -> Any:
     return found.ids() if hasattr(found, "ids") else [(hit.id, hit.score) for hit in found]
 
@@ -216,10 +237,11 @@ def test_it_can_be_turned_off_and_on_and_leaves_all_as_it_was(seen: Seen, index:
         index.search("boat")
         index.explain("boat", "0")
         index.snapshot().search("boat")
-        first, second = seen.spans()
+        copy.copy(index).search("boat")
+        first, second, in_memory = seen.spans()
         assert "gen_ai.data_source.id" in first.attributes
-        assert second.name == "retrieval"
         assert second.attributes["bm25rag.commit_id"] == index.commit_id
+        assert in_memory.name == "retrieval"
         telemetry.uninstrument()
         assert (BM25Index.search, BM25Index.search_batch) == before
         index.search("boat")
