@@ -69,8 +69,8 @@ def _judgement(file: Path, number: int, line: str) -> tuple[str, str, int]:
 def write_qrels(path: str | PathLike[str], qrels: Qrels) -> None:
     """Write judgements: BEIR's three columns if the file's name ends in ``.tsv``, else TREC's.
 
-    A ``ValueError`` names an id that is empty or, in TREC's ``qid 0 docid grade``, has white space
-    in it; in BEIR's, where ids may have spaces, one with a tab or a line break.
+    A ``ValueError`` names an id that is empty, has a NUL or, in TREC's ``qid 0 docid grade``, white
+    space in it; in BEIR's, where ids may have spaces, a tab or a line break.
     """
     judged = [(query, id, grade) for query, grades in qrels.items() for id, grade in grades.items()]
     if Path(path).suffix == ".tsv":
@@ -86,8 +86,8 @@ def write_qrels(path: str | PathLike[str], qrels: Qrels) -> None:
 
 def _cell(id: str) -> str:
     """Return an id that a column can hold: read again, it is the same."""
-    if "\t" in id or id.splitlines() != [id]:
-        raise ValueError(f"id {id!r} is empty or has a tab or a line break in it")
+    if not {"\t", "\0"}.isdisjoint(id) or id.splitlines() != [id]:
+        raise ValueError(f"id {id!r} is empty or has a tab, a line break or a NUL in it")
     return id
 
 
@@ -159,8 +159,8 @@ def run_lines(
 ) -> Iterator[str]:
     """Yield the lines of one query in a run: ``qid Q0 docid rank score tag``.
 
-    A ``ValueError`` names an id or a tag that is empty or has white space in it, and a score that
-    is NaN or infinite.
+    A ``ValueError`` names an id or a tag that is empty or has white space or a NUL in it, and a
+    score that is NaN or infinite.
     """
     id, name = _field("query id", query), _field("tag", tag)
     for rank, (document, score) in enumerate(ranking, start=first):
@@ -170,9 +170,12 @@ def run_lines(
 
 
 def _field(kind: str, value: str) -> str:
-    """Return a value that TREC's formats can hold: white space separates their fields."""
-    if not value or value.split() != [value]:
-        message = f"{kind} {value!r} is empty or has white space in it"
+    """Return a value that TREC's formats can hold: white space separates their fields.
+
+    What has a NUL in it is no text to those who read it.
+    """
+    if value.split() != [value] or "\0" in value:
+        message = f"{kind} {value!r} is empty or has white space or a NUL in it"
         raise ValueError(f"{message}, which TREC's formats cannot hold")
     return value
 

@@ -45,8 +45,8 @@ def test_judgements_in_beir_s_columns_keep_ids_with_spaces(tmp_path: Path) -> No
     write_qrels(path, qrels)
     assert read_qrels(path) == qrels
     assert path.read_text(encoding="utf-8").startswith("query-id\tcorpus-id\tscore\nmy notes/")
-    for id in ("", "a\tb", "a\n", "a\u2028b"):
-        with pytest.raises(ValueError, match="is empty or has a tab or a line break"):
+    for id in ("", "a\tb", "a\n", "a\u2028b", "a\0"):
+        with pytest.raises(ValueError, match="is empty or has a tab, a line break or a NUL"):
             write_qrels(path, {"q": {id: 1}})
     assert read_qrels(path) == qrels
 
@@ -62,7 +62,7 @@ def test_trec_eval_s_own_parser_reads_what_is_written(tmp_path: Path) -> None:
         assert pytrec_eval.parse_qrel(file) == qrels
 
 
-@pytest.mark.parametrize("id", ["", "a b", "a\tb", " a", "a\n"])
+@pytest.mark.parametrize("id", ["", "a b", "a\tb", " a", "a\n", "a\0"])
 def test_ids_that_trec_cannot_hold_are_refused_and_the_file_stays(tmp_path: Path, id: str) -> None:
     path = written(tmp_path, "before")
     with pytest.raises(ValueError, match="is empty or has white space"):

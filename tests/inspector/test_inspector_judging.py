@@ -72,12 +72,13 @@ def test_what_is_no_grade_is_refused(body: str, inspected: Inspected, tmp_path: 
     assert not (tmp_path / "judged.tsv").exists()
 
 
-@pytest.mark.parametrize("id", ["a\tb", "a\nb", "a\u2028b", "lone \ud800"])
+@pytest.mark.parametrize("id", ["a\tb", "a\nb", "a\u2028b", "a\0b", "lone \ud800"])
 def test_an_id_that_the_file_cannot_hold_is_refused_and_the_file_stays(
     id: str, inspected: Inspected, tmp_path: Path
 ) -> None:
     inspected.judge(1, q="red", id="boat")
     assert inspected.judge(1, q="red", id=id).status == 400
+    assert inspected.json("judged")["judged"] == 1
     assert read_qrels(tmp_path / "judged.tsv") == {"red": {"boat": 1}}
     assert [path.name for path in tmp_path.glob("*.tsv")] == ["judged.tsv"]
     assert [path.name for path in tmp_path.glob(".*")] == []
