@@ -45,18 +45,15 @@ class BM25Translator(Visitor):
         attribute, comparator = comparison.attribute, comparison.comparator
         several = isinstance(comparison.value, (list, tuple))
         given = comparison.value if several else [comparison.value]
+        if comparator is Comparator.CONTAIN:
+            return _containing(attribute, [form for value in given for form in _forms(value)])
         values = [_plain(value) for value in given]
-        contains = comparator is Comparator.CONTAIN
-        are_dates = values and all(isinstance(value, date) for value in values)
-        if contains or (comparator in _MEMBERSHIPS and not are_dates):
-            values = [form for value in given for form in _forms(value)]
-        if contains and values:  # $containsAny looks into lists only
-            conditions = [{attribute: {"$contains": value}} for value in values]
-            return conditions[0] if len(conditions) == 1 else {"$or": conditions}
-        several |= comparator in _MEMBERSHIPS  # models write in("year", 2000), too
-        name = "$containsAny" if contains else f"${comparator.value}"
+        name = f"${comparator.value}"
+        if comparator in _MEMBERSHIPS:  # models write in("year", 2000), too
+            return _membership(attribute, name, values)
         condition: dict[str, Any] = {name: values if several else values[0]}
-        return {attribute: {"$date": condition} if are_dates and not contains else condition}
+        are_dates = values and all(isinstance(value, date) for value in values)
+        return {attribute: {"$date": condition} if are_dates else condition}
 
     def visit_structured_query(
         self, structured_query: StructuredQuery
@@ -64,6 +61,29 @@ class BM25Translator(Visitor):
         """Return the query, and the arguments of the search: the filter, if there is one."""
         filter = structured_query.filter
         return structured_query.query, {} if filter is None else {"filter": filter.accept(self)}
+
+
+def _containing(attribute: str, values: Sequence[Any]) -> dict[str, Any]:
+    if not values:
+        return {attribute: {"$containsAny": []}}
+    # $containsAny looks into lists only.
+    conditions = [{attribute: {"$contains": value}} for value in values]
+    return conditions[0] if len(conditions) == 1 else {"$or": conditions}
+
+
+def _membership(attribute: str, name: str, values: Sequence[Any]) -> dict[str, Any]:
+    """Return ``$in`` or ``$nin`` of values, of which the dates are compared as instants.
+
+    Otherwise one more value in a ``nin`` would let dates pass that were excluded without it.
+    """
+    dates = [value for value in values if isinstance(value, date)]
+    others = [value for value in values if not isinstance(value, date)]
+    conditions: list[dict[str, Any]] = [{attribute: {"$date": {name: dates}}}] if dates else []
+    if others or not dates:
+        conditions.append({attribute: {name: others}})
+    if len(conditions) == 1:
+        return conditions[0]
+    return {"$or" if name == "$in" else "$and": conditions}
 
 
 def _forms(value: Any) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -292,7 +292,7 @@ def test_a_model_writes_the_filter() -> None:
         (
             Comparator.IN,
             [{"date": "2024-01-02", "type": "date"}, "soon"],
-            {"n": {"$in": ["2024-01-02", date(2024, 1, 2), "soon"]}},
+            {"$or": [{"n": {"$date": {"$in": [date(2024, 1, 2)]}}}, {"n": {"$in": ["soon"]}}]},
         ),
     ],
 )
@@ -308,6 +308,24 @@ def test_comparisons_are_translated(
         whole = Operation(operator=operator, arguments=arguments).accept(BM25Translator())
         assert whole == {f"${operator.value}": expected if len(arguments) == 1 else [expected] * 2}
         assert BM25VectorStore().similarity_search("a", filter=whole) == []
+
+
+@pytest.mark.parametrize("beside", [[], ["soon"], ["never", 3]])
+def test_what_is_beside_a_date_in_a_list_does_not_change_what_the_date_is(
+    beside: list[Any],
+) -> None:
+    """Of metadata that hold the instant in any form, none is in the list and passes ``nin``."""
+    forms = ["2024-01-02", "2024-01-02T00:00:00Z", date(2024, 1, 2), datetime(2024, 1, 2)]
+    metadatas = [{"n": value} for value in [*forms, "soon", None]]
+    store = BM25VectorStore.from_texts(["cat"] * 6, metadatas=metadatas, ids=list("012345"))
+    values = [{"date": "2024-01-02", "type": "date"}, *beside]
+    found = {}
+    for comparator in (Comparator.IN, Comparator.NIN):
+        one = Comparison(comparator=comparator, attribute="n", value=values)
+        filter = one.accept(BM25Translator())
+        found[comparator] = "".join(ids(store.similarity_search("cat", k=6, filter=filter)))
+    expected = ("01234", "5") if "soon" in beside else ("0123", "45")
+    assert (found[Comparator.IN], found[Comparator.NIN]) == expected
 
 
 def test_a_text_contains_any_of_several_values() -> None:
