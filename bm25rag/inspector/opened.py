@@ -22,8 +22,9 @@ class OpenedIndex:
 
     It stays at ``commit``, or follows the folder without one. ``restrict`` is the filter outside of
     which nothing may be found, counted or named, if there is one, and ``statistics`` those by which
-    documents are then scored, as in ``BM25Index.restricted``. ``trouble`` is why the folder could
-    not be read again, empty if it could; ``warned`` what opening it has warned of.
+    documents are then scored, as in ``BM25Index.restricted``: those of the whole index tell how
+    common the words of a question are elsewhere. ``trouble`` is why the folder could not be read
+    again, empty if it could; ``warned`` what opening it has warned of.
     """
 
     def __init__(
