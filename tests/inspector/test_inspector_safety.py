@@ -293,6 +293,9 @@ def test_an_id_cannot_change_the_order_in_which_it_is_read(hostile: Inspected) -
     assert "<bdi>\u202e" not in page
     assert "<bdi>lone \\ud800 surrogate</bdi>" in page
     assert "<bdi>nul\\x00 and escape\\x1b[31m</bdi>" in page
+    for view, name in (("search", "q"), ("document", "id"), ("term", "t")):
+        page = hostile.page(view, **{name: "\u202egnp.exe"})
+        assert "<title>\\u202egnp.exe · " in page
 
 
 def test_a_page_elsewhere_may_lead_here_by_a_link_and_no_more(inspected: Inspected) -> None:
