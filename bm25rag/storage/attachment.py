@@ -65,7 +65,10 @@ class Unattached(Attachment):
 
     def of(self, index: Attachment) -> Unattached:
         """Return the same for a view of an index."""
-        return Unattached(self.description, self.read_only, self.advice, index.source)
+        source = index.source
+        if source is None:
+            return self
+        return Unattached(self.description, self.read_only, self.advice, source)
 
 
 _OF_VIEWS = "change the index that it was made from, or a copy in memory, copy.copy(index)"
