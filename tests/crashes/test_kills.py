@@ -79,9 +79,9 @@ def test_nothing_confirmed_is_lost_and_nothing_is_half_done(tmp_path: Path) -> N
     context.set_forkserver_preload(["bm25rag"])
     folder, random, reference = tmp_path / "index", Random(0), Reference()
     BM25Index().save(folder)
-    reader, done = BM25Index.open(folder), 0
+    reader, done, longest = BM25Index.open(folder), 0, 0.08
     for _ in range(max(6, settings().max_examples // 2)):
-        confirmed = kill(folder, random.uniform(0, 0.08), context)
+        confirmed = kill(folder, random.uniform(0, longest), context)
         assert confirmed == list(range(done, done + len(confirmed)))
         BM25Index.verify(folder)
         index = BM25Index.open(folder)
@@ -90,6 +90,8 @@ def test_nothing_confirmed_is_lost_and_nothing_is_half_done(tmp_path: Path) -> N
         for step in range(done + 1, found + 1):
             take_step(reference, step)
         done = found
+        if not done:  # on a machine that does much else
+            longest *= 2
         assert shown(index) == shown_by(reference)
         assert reader.refresh() == (len(confirmed) > 1 or found > confirmed[-1])
         assert shown(reader) == shown_by(reference)
