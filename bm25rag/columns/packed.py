@@ -35,11 +35,9 @@ class PackedColumn(Column):
         self._nulls = null.data if len(null) else None
 
     def get(self, number: int) -> memoryview | None:
-        """Return one string, or ``None``, as ``Column`` does."""
         return self.views((number,))[0]
 
     def views(self, numbers: Sequence[int]) -> list[memoryview | None]:
-        """Return some strings as ``get`` does, in less time."""
         self._pass(numbers)
         starts, nulls = self._starts, self._nulls
         begins = np.array([starts[number] for number in numbers], np.int64)
@@ -57,13 +55,11 @@ class PackedColumn(Column):
                 yield first + start, first + stop
 
     def between(self, first: int, last: int) -> Column:
-        """Return the column of consecutive strings, not packed; raise as ``get``."""
         starts = np.asarray(self.span(first, last)[0]).astype(np.int64)
         data, offsets = self._unpack(starts[:-1], starts[1:])
         return Column(offsets.astype(np.uint64), data, self.null[first:last], last - first)
 
     def lengths(self) -> Int64:
-        """Return the length of each string in bytes, int64; 0 where it is missing."""
         each = [self.between(*span).lengths() for span in self.spans(self.count)]
         return np.concatenate([np.empty(0, np.int64), *each])
 
@@ -86,12 +82,10 @@ class PackedColumn(Column):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, in memory or on disk."""
         held = (self.offsets, self.numbers, self.pieces, self.null)
         return sum(array.nbytes for array in held)
 
     def arrays(self, name: str) -> dict[str, Any]:
-        """Return the arrays of a column by their names in a file."""
         return {
             f"{name}.offsets": self.offsets,
             f"{name}.pieces": self.pieces,

@@ -29,7 +29,7 @@ from bm25rag.storage.attachment import CLOSED, MEMORY, Attachment
 from bm25rag.storage.folder_reader import FolderReader
 from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.manifest import digest
-from bm25rag.storage.saved_copy import SavedCopy
+from bm25rag.storage.segment_files import SavedCopy
 from bm25rag.storage.state import State as StoredState
 from bm25rag.storage.state import check_extra
 

@@ -48,7 +48,6 @@ class RestrictedIndex(LiveIndex):
 
     @property
     def reads_folder(self) -> bool:
-        """Whether a pickle opens a folder again."""
         return self._whole.reads_folder
 
     def __reduce__(self) -> tuple[Callable[..., LiveIndex], tuple[Any, ...]]:
@@ -69,5 +68,4 @@ class RestrictedIndex(LiveIndex):
         now.save(path, folder, extra, overwrite, storage_options)
 
     def refresh(self) -> bool:
-        """Go to the last commit of the folder that the other index is read from."""
         return self._whole.refresh()

@@ -213,14 +213,12 @@ class MergedVectors(MergedPostings):
         self._rows = self._weights.rows(self._offsets[-1])
 
     def postings(self) -> Postings:
-        """Return all, merged in memory."""
         placed = self._place_all()  # which finds the weights
         return self._weights.postings(placed, self._offsets[-1])
 
     def arrays(
         self, spools: Spools, room: int, threads: int, note: Callable[[int], object]
     ) -> Arrays:
-        """Return the arrays of all by their names in a file, none if there are no postings."""
         self._row_terms, self._levels = spools.new(np.uint32), spools.new(np.uint8)
         self._row_sizes: list[int] = []
         arrays = super().arrays(spools, room, threads, note)

@@ -37,23 +37,19 @@ class PartView(SegmentView):
 
     @lazy_property
     def by_vectors(self) -> SegmentView:
-        """The same documents, with the postings of their vectors in place of their texts'."""
         return PartView(self._view.by_vectors, self._kept, self.masks)
 
     def matching(self, matched: tuple[bool, ...]) -> SegmentView:
-        """Return the same documents, with the postings of fields that are matched."""
         if all(matched):
             return self
         return PartView(self._view.matching(matched), self._kept, self.masks)
 
     @property
     def deleted(self) -> UInt32:  # type: ignore[override]
-        """Numbers of all other documents, ascending."""
         return np.flatnonzero(~self._mask()).astype(np.uint32)
 
     @property
     def living(self) -> Bool | None:
-        """Which documents are of the part, (n,), bool; ``None`` if all are."""
         return None if self.is_whole else self._mask()
 
     def _mask(self) -> Bool:
@@ -63,21 +59,17 @@ class PartView(SegmentView):
 
     @lazy_property
     def allowed(self) -> Allowed | None:
-        """The same, as a search takes it."""
         return None if self.is_whole else Allowed.of_numbers(self._kept, len(self.segment))
 
     @property
     def changed(self) -> dict[int, bytes]:
-        """New metadata, as JSON, by document number, perhaps of other documents too."""
         return self._view.changed
 
     def lives(self, number: int) -> bool:
-        """Whether document ``number`` is of the part."""
         index = int(np.searchsorted(self._kept, number))
         return index < self.count and int(self._kept[index]) == number
 
     def count_living(self, starts: Int64) -> int:
-        """Count the documents of a term, given what ``Postings.find`` returns for it."""
         if self.is_whole:
             return int(starts[-1] - starts[0])
         documents = self.segment.postings.documents_of(starts)
@@ -90,13 +82,10 @@ class PartView(SegmentView):
         return int(np.count_nonzero(many[places] == few)) if len(few) else 0
 
     def ranks(self, numbers: Int64) -> Int64:
-        """Return the ranks of documents among those of the part, by document number."""
         return numbers if self.is_whole else np.searchsorted(self._kept, numbers)
 
     def numbers_at(self, ranks: Int64) -> Int64:
-        """Return the document numbers of the documents at ``ranks``."""
         return ranks if self.is_whole else self._kept[ranks].astype(np.int64)
 
     def number_at(self, rank: int) -> int:
-        """Return the document number of the document at ``rank``."""
         return rank if self.is_whole else int(self._kept[rank])

@@ -15,28 +15,20 @@ from bm25rag.building.folder import locked_to_build, remove
 from bm25rag.building.gathering import gather
 from bm25rag.building.plan import Plan
 from bm25rag.common.checks import check_count, check_sequence
-from bm25rag.common.clock import now
 from bm25rag.documents import Document, Text
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
 from bm25rag.scoring.variants import Parameters
 from bm25rag.segments.statistics import Statistics
 from bm25rag.segments.view import SegmentView
+from bm25rag.sharded.folder import write_rest
 from bm25rag.sharded.manifest import (
-    STATISTICS,
-    ShardedManifest,
     clean_sharded,
     commit_folder,
-    record_shard,
     replace_sharded,
     shard_folder,
     shard_receipt,
 )
-from bm25rag.sharded.statistics import (
-    LocalStatistics,
-    merge_statistics,
-    statistics_id,
-    write_statistics,
-)
+from bm25rag.sharded.statistics import LocalStatistics, merge_statistics, statistics_id
 from bm25rag.storage.folder_lock import locked_folder
 from bm25rag.storage.fs import flush_folder, make_folder
 from bm25rag.storage.manifest import BUILDING, clean, read_manifest, replace_manifest
@@ -115,10 +107,7 @@ def publish(folder: str, shards: int, statistics: Statistics, settings: dict[str
 
     ``settings`` are those of the index, as ``State.settings`` returns them.
     """
-    id, target = statistics_id(statistics), os.path.join(commit_folder(folder, 1), STATISTICS)
-    remove(target)
-    file = write_statistics(target, statistics)
-    records = []
+    id, counts = statistics_id(statistics), []
     for number in range(shards):
         path, receipt = shard_folder(folder, 1, number), shard_receipt(number, id)
         manifest, views = read_index(path, mapped=True, known={})
@@ -126,18 +115,7 @@ def publish(folder: str, shards: int, statistics: Statistics, settings: dict[str
         replace_manifest(path, stamped)
         clean(path, stamped)  # what an interrupted step has left
         flush_folder(path)
-        records.append(record_shard(path, sum(view.count for view in views)))
+        counts.append(sum(view.count for view in views))
     capacity = max(SMALLEST_CAPACITY, 2 * -(-statistics.documents // shards))
-    sharded = ShardedManifest(
-        1,
-        settings,
-        id,
-        statistics.documents,
-        statistics.tokens,
-        file,
-        tuple(records),
-        capacity,
-        now(),
-    )
-    replace_sharded(folder, sharded)
+    replace_sharded(folder, write_rest(folder, 1, settings, statistics, id, counts, capacity))
     clean_sharded(folder, 1)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from bm25rag.analysis import Tokenizer
 from bm25rag.building.folder import remove
-from bm25rag.common.clock import iso_time, now
+from bm25rag.common.clock import now
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
 from bm25rag.live.open_folder import Kind
 from bm25rag.segments.changes import Changes
@@ -24,11 +23,12 @@ from bm25rag.segments.view import SegmentView
 from bm25rag.sharded.manifest import (
     STATISTICS,
     ShardedManifest,
+    ShardRecord,
     check_shard,
     clean_sharded,
     commit_folder,
+    manifest_checksum,
     read_sharded,
-    record_shard,
     replace_sharded,
     shard_folder,
     shard_receipt,
@@ -47,10 +47,9 @@ from bm25rag.storage.folder_lock import lock_folder
 from bm25rag.storage.folder_reader import FolderReader
 from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.fs import flush_folder, link_file
-from bm25rag.storage.kept_commits import drop_expired, find_commit, keep_manifest
-from bm25rag.storage.manifest import SHARDED, Manifest
-from bm25rag.storage.saved_copy import SavedCopy, files_of
-from bm25rag.storage.segment_files import read_index, write_commit
+from bm25rag.storage.kept_commits import drop_expired, find_commit
+from bm25rag.storage.manifest import SHARDED, Manifest, replace_manifest
+from bm25rag.storage.segment_files import SavedCopy, files_of, read_index, write_files
 from bm25rag.storage.state import State, parse_settings
 from bm25rag.storage.verify import verify_commit
 
@@ -89,11 +88,9 @@ class ShardedReader(FolderReader):
 
     @property
     def shard_count(self) -> int:
-        """How many shards the last commit has."""
         return len(self.sharded.shards)
 
     def read(self) -> State:
-        """Read the last commit; raise as ``BM25Index.open``."""
         mark = self._make_mark()
         sharded, shards, statistics = self.read_files()
         views = [view for shard in shards for view in shard.views]
@@ -108,7 +105,6 @@ class ShardedReader(FolderReader):
         return state
 
     def verify(self, state: State) -> None:
-        """Check all that was read last; raise ``CorruptIndexError``."""
         super().verify(state)
         assert state.statistics is not None
         check_statistics(self.folder, self.sharded, self.shards, state.statistics)
@@ -205,8 +201,11 @@ class ShardedWriter(FolderWriter):
 
     description = "a sharded index that is changed here"
 
-    _sharded: ShardedManifest
-    _shards: list[Shard]
+    manifest_name = SHARDED
+
+    _manifest: ShardedManifest  # type: ignore[assignment]
+    # Those of the last commit, and of one that is written, by their numbers.
+    _shards: dict[int, list[Shard]]
     _shard_of: WeakKeyDictionary[Segment, int]
 
     @classmethod
@@ -218,7 +217,6 @@ class ShardedWriter(FolderWriter):
         return cls(folder, lock_folder(folder, timeout))
 
     def take_over(self, reader: FolderReader, state: State) -> None:
-        """Start from what has been read of the folder while it was locked."""
         assert isinstance(reader, ShardedReader)
         self.start_from_shards(reader.sharded, reader.shards, state)
 
@@ -226,21 +224,15 @@ class ShardedWriter(FolderWriter):
         self, sharded: ShardedManifest, shards: list[Shard], state: State
     ) -> None:
         """Start from the last commit."""
-        self._sharded, self._shards, self._state = sharded, shards, state
+        self._manifest, self._state, self._shards = sharded, state, {sharded.commit: shards}
         self.keep = sharded.settings.get("keep", 0)
         self._shard_of = WeakKeyDictionary()
-        for number, shard in enumerate(self._shards):
+        for number, shard in enumerate(shards):
             self.assign(shard.views, number)
 
     @property
     def shard_count(self) -> int:
-        """How many shards the last commit has."""
-        return len(self._sharded.shards)
-
-    @property
-    def committed(self) -> str | None:
-        """When the last commit was made."""
-        return iso_time(self._sharded.time)
+        return len(self._manifest.shards)
 
     def assign(self, views: Sequence[SegmentView], shard: int) -> Sequence[SegmentView]:
         """Let segments belong to a shard; return them."""
@@ -249,14 +241,12 @@ class ShardedWriter(FolderWriter):
         return views
 
     def tidy(self, views: Sequence[SegmentView], merge_some: MergeSome) -> Sequence[SegmentView]:
-        """Merge within each shard as much as a write may."""
         tidied: list[SegmentView] = []
         for shard, group in enumerate(self.group(views)):
             tidied += self.assign(merge_some(group), shard)
         return tidied
 
     def replace(self, views: Sequence[SegmentView], merged: Segment) -> None:
-        """Let a segment belong to the shard of those that it was made of."""
         self._shard_of[merged] = self._shard_of[views[0].segment]
 
     def group(self, views: Sequence[SegmentView]) -> Sequence[list[SegmentView]]:
@@ -265,11 +255,11 @@ class ShardedWriter(FolderWriter):
         New segments, which are the last ones, belong to the last shard; if that has reached
         its capacity, to a new one.
         """
-        groups: list[list[SegmentView]] = [[] for _ in self._sharded.shards]
+        groups: list[list[SegmentView]] = [[] for _ in self._manifest.shards]
         for view in views:
             shard = self._shard_of.get(view.segment)
             if shard is None:
-                full = sum(one.count for one in groups[-1]) >= self._sharded.capacity
+                full = sum(one.count for one in groups[-1]) >= self._manifest.capacity
                 shard = len(groups) if full else len(groups) - 1
                 self._shard_of[view.segment] = shard
             while shard >= len(groups):
@@ -277,87 +267,79 @@ class ShardedWriter(FolderWriter):
             groups[shard].append(view)
         return groups
 
-    def commit(
-        self, state: State, known: Mapping[Segment | Changes, FileRecord] | None = None
-    ) -> None:
-        """Make a state durable."""
-        self.check_place()
-        number = self._sharded.commit + 1
+    def _write(self, commit: int, state: State, known: object) -> ShardedManifest:  # type: ignore[override]
         try:
-            sharded, shards = self._write(number, state)
+            return self._write_shards(commit, state)
         except BaseException:
-            remove(commit_folder(self.folder, number))  # the disk may be full
+            remove(commit_folder(self.folder, commit))  # the disk may be full
             raise
-        try:
-            if self.keep:
-                keep_manifest(self.folder, SHARDED, self._sharded.commit)
-            replace_sharded(self.folder, sharded)
-        except BaseException:
-            # An interrupt may have come after the commit became visible.
-            with suppress(OSError):
-                if read_sharded(self.folder) == sharded:
-                    self._show(sharded, shards, state)
-            raise
-        self._show(sharded, shards, state)
-        flush_folder(self.folder)
-        kept = drop_expired(self.folder, sharded, self.keep, read_sharded)
-        clean_sharded(self.folder, number, *kept)
 
-    def _show(self, sharded: ShardedManifest, shards: list[Shard], state: State) -> None:
-        """Make what is visible in the folder the last commit."""
-        self._state = state._replace(commit_id=sharded.commit_id)
-        self._sharded, self._shards = sharded, shards
-        self._tell()
-
-    def _write(self, number: int, state: State) -> tuple[ShardedManifest, list[Shard]]:
-        """Write everything of a commit but its manifest."""
+    def _write_shards(self, number: int, state: State) -> ShardedManifest:
         settings = self.settings_of(state)
         groups = self.group(state.views)
         target = commit_folder(self.folder, number)
         remove(target)  # of a commit that was interrupted
         os.makedirs(target)
-        statistics = merge_statistics(
-            [LocalStatistics(group, state.parameters) for group in groups]
-        )
-        file = write_statistics(os.path.join(target, STATISTICS), statistics)
-        id = statistics_id(statistics)
-        stored = self._stored()
-        shards = []
+        each = [LocalStatistics(group, state.parameters) for group in groups]
+        statistics = merge_statistics(each)
+        id, stored, last = statistics_id(statistics), self._stored(), self._manifest
+        written: list[Shard] = []
         for shard, group in enumerate(groups):
             folder = shard_folder(self.folder, number, shard)
             os.mkdir(folder)
             known = _link(group, stored, folder)
             receipt = settings | {"extra": shard_receipt(shard, id)}
-            shards.append(Shard(write_commit(folder, number, receipt, group, known), group))
+            manifest = write_files(folder, number, receipt, group, known)
+            replace_manifest(folder, manifest)
+            written.append(Shard(manifest, group))
             flush_folder(folder)
-        records = [
-            record_shard(shard_folder(self.folder, number, shard), sum(v.count for v in group))
-            for shard, group in enumerate(groups)
-        ]
-        sharded = ShardedManifest(
-            number,
-            settings,
-            id,
-            statistics.documents,
-            statistics.tokens,
-            file,
-            tuple(records),
-            self._sharded.capacity,
-            now(),
-        )
-        return sharded, shards
+        self._shards = {last.commit: self._shards[last.commit], number: written}
+        counts = [one.documents for one in each]
+        return write_rest(self.folder, number, settings, statistics, id, counts, last.capacity)
+
+    def _replace(self, manifest: ShardedManifest) -> None:  # type: ignore[override]
+        replace_sharded(self.folder, manifest)
+
+    def _read(self) -> ShardedManifest:  # type: ignore[override]
+        return read_sharded(self.folder)
+
+    def _clean(self) -> None:
+        kept = drop_expired(self.folder, self._manifest, self.keep, read_sharded)
+        clean_sharded(self.folder, self._manifest.commit, *kept)
 
     def _stored(self) -> dict[Segment | Changes, _Stored]:
         """Return the files of the last commit."""
         stored: dict[Segment | Changes, _Stored] = {}
-        for number, shard in enumerate(self._shards):
-            folder = shard_folder(self.folder, self._sharded.commit, number)
+        for number, shard in enumerate(self._shards[self._manifest.commit]):
+            folder = shard_folder(self.folder, self._manifest.commit, number)
             for of, record in files_of(shard.views, shard.manifest).items():
                 stored[of] = _Stored(record, folder)
         return stored
 
 
 KIND = Kind(ShardedReader, ShardedWriter)
+
+
+def write_rest(
+    folder: str,
+    commit: int,
+    settings: dict[str, Any],
+    statistics: Statistics,
+    id: str,
+    counts: Sequence[int],
+    capacity: int,
+) -> ShardedManifest:
+    """Write the statistics of shards that are written, of so many documents each.
+
+    Return the manifest of the commit, which makes it visible. ``id`` is that of the statistics.
+    """
+    target = os.path.join(commit_folder(folder, commit), STATISTICS)
+    remove(target)  # of a build that was interrupted
+    documents, tokens = statistics.documents, statistics.tokens
+    file = write_statistics(target, statistics)
+    folders = [shard_folder(folder, commit, number) for number in range(len(counts))]
+    shards = tuple(map(ShardRecord, counts, map(manifest_checksum, folders)))
+    return ShardedManifest(commit, settings, id, documents, tokens, file, shards, capacity, now())
 
 
 def _link(

@@ -104,11 +104,6 @@ def shard_receipt(number: int, statistics: str | None) -> dict[str, Any]:
     return {"shard": number, "statistics": statistics}
 
 
-def record_shard(folder: str, documents: int) -> ShardRecord:
-    """Return what the manifest says about the shard in a folder."""
-    return ShardRecord(documents, _checksum(folder))
-
-
 def check_shard(folder: str, number: int, settings: Mapping[str, Any], of: ShardedManifest) -> None:
     """Check that a shard, whose manifest has been read, is one of a commit.
 
@@ -121,7 +116,7 @@ def check_shard(folder: str, number: int, settings: Mapping[str, Any], of: Shard
         problem = f"carries {receipt!r:.200}, but this index has {expected!r}"
     elif any(settings.get(name) != of.settings.get(name) for name in ("analyzer", "parameters")):
         problem = "has another analyzer or other parameters than the index"
-    elif _checksum(folder) != of.shards[number].checksum:
+    elif manifest_checksum(folder) != of.shards[number].checksum:
         problem = f"has another {MANIFEST} than was committed"
     if problem is not None:
         raise CorruptIndexError(
@@ -130,7 +125,8 @@ def check_shard(folder: str, number: int, settings: Mapping[str, Any], of: Shard
         )
 
 
-def _checksum(folder: str) -> int:
+def manifest_checksum(folder: str) -> int:
+    """Return the CRC-32 of the manifest of a shard."""
     with open_regular(manifest_path(folder)) as file:
         return zlib.crc32(file.read())
 

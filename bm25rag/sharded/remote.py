@@ -20,10 +20,10 @@ from bm25rag.sharded.manifest import (
     replace_sharded,
     shard_folder,
 )
-from bm25rag.storage.checksummed_file import FileRecord
+from bm25rag.storage.checksummed_file import FileRecord, is_whole
 from bm25rag.storage.fs import flush_folder, link_file
 from bm25rag.storage.manifest import LOCK, MANIFEST, SHARDED, parse_manifest
-from bm25rag.storage.remote_mirror import Mirror, Store, is_whole
+from bm25rag.storage.remote_mirror import Mirror, Store
 
 _COMMIT = re.compile(r"commit-(\d+)")
 _FILE = re.compile(r"(?P<commit>commit-\d+)/((?P<shard>shard-\d+)/)?[^/]+")

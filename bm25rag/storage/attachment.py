@@ -60,7 +60,6 @@ class Unattached(Attachment):
 
     @property
     def source(self) -> str | None:
-        """The folder or URL of the index that a view was made from."""
         return self._source
 
     def of(self, index: Attachment) -> Unattached:

@@ -40,7 +40,6 @@ class CheckedColumn(Column):
         self._whole = False
 
     def get(self, number: int) -> memoryview | None:
-        """Return one string as ``Column`` does, checked."""
         if self._passed is not None and not self._passed[number]:
             self._pass((number,))
         return super().get(number)
@@ -58,13 +57,11 @@ class CheckedColumn(Column):
                 passed[number] = 1
 
     def span(self, first: int, last: int) -> tuple[memoryview, memoryview]:
-        """Return consecutive strings as ``Column`` does, checked."""
         if self._passed is not None and first < last:
             self._check(first, last)
         return super().span(first, last)
 
     def check_all(self) -> None:
-        """Check every string that has not been checked yet, and that they are all there is."""
         if self._whole:
             return
         if len(self.offsets):
@@ -133,17 +130,14 @@ class CheckedStringTable(StringTable):
         self._searchable = self._whole = False
 
     def find(self, value: bytes) -> int:
-        """Return the number of ``value`` in the column, or -1, from checked keys."""
         self.check_keys()
         return super().find(value)
 
     def find_all(self, values: Sequence[bytes]) -> Int64:
-        """Return the numbers of those of ``values`` that are in the column, from checked keys."""
         self.check_keys()
         return super().find_all(values)
 
     def check_keys(self) -> None:
-        """Check what a look-up relies on: whatever is found is a string of the column."""
         if self._searchable:
             return
         # A damaged key would hide a term, so all are checked before the first look-up.
@@ -155,7 +149,6 @@ class CheckedStringTable(StringTable):
         self._searchable = True
 
     def check_all(self) -> None:
-        """Check what a merge relies on: each string is there once, in order, under its key."""
         if self._whole:
             return
         self.check_keys()

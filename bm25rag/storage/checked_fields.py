@@ -45,7 +45,6 @@ class CheckedFields(Fields):
         self._whole = False
 
     def find(self, path: Path) -> Field | None:
-        """Return the field of a path as ``Fields`` does, checked."""
         field = super().find(path)
         if field is not None and not self._whole and path not in self._passed:
             self._check_field(field, path)
@@ -53,7 +52,6 @@ class CheckedFields(Fields):
         return field
 
     def check_all(self) -> None:
-        """Check everything that has not been checked yet, and what a merge relies on."""
         if self._whole:
             return
         for path in self:

@@ -40,6 +40,5 @@ class CheckedPackedColumn(PackedColumn, CheckedColumn):
         return self.file_data.reject(problem)
 
     def check_text(self) -> None:
-        """Check that every string is UTF-8, after ``check_all``."""
         for first in range(0, self.count, _AT_ONCE):
             self.texts(range(first, min(first + _AT_ONCE, self.count)))

@@ -190,7 +190,6 @@ class CheckedPostings(Postings):
         return self._arrays(file_blocks(*some))
 
     def starts(self, number: int) -> Int64:
-        """Return where a term's postings begin, checked."""
         if self.file is None or self._passed[number]:
             return super().starts(number)
         starts = self._check_term(number)
@@ -220,18 +219,15 @@ class CheckedPostings(Postings):
             raise self._codes.reject(_WRONG["codes"])
 
     def pairs(self) -> tuple[UInt32, UInt32]:
-        """Return tf and |d| of every code, checked."""
         self._check_small()
         return super().pairs()
 
     def length_of(self, documents: Unsigned) -> Int64:
-        """Return |d| of some documents, checked."""
         if len(documents):
             self._lengths.check(int(documents.min()), int(documents.max()) + 1)
         return super().length_of(documents)
 
     def frequencies(self) -> Int64:
-        """Return how many postings each term has, checked."""
         if self.file is not None:
             bounds = self._indptr[:].astype(np.int64)
             self._check_bounds(bounds)
@@ -270,7 +266,6 @@ class CheckedPostings(Postings):
             raise self._code_tf.reject("holds an impossible term frequency")
 
     def check_all(self) -> None:
-        """Check everything that has not been checked yet, and what a merge relies on."""
         if self.file is None:
             return
         self.terms.check_all()
@@ -349,7 +344,6 @@ class CheckedVectors(CheckedPostings):
         return self._strips(partial(_check_row, self._levels))
 
     def length_of(self, documents: Unsigned) -> Int64:
-        """Return 0 for each document."""
         return np.zeros(len(documents), np.int64)
 
     def _check_pairs(self) -> None:

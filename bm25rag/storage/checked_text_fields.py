@@ -35,7 +35,6 @@ class CheckedFieldPostings(CheckedPostings):
         self.text_fields: TextFields = TextFields(names, *tables)
 
     def length_of(self, documents: Unsigned) -> Int64:
-        """Return the numbers that stand for |d| of some documents, checked."""
         self._check_small()
         lengths = super().length_of(documents)
         self._check_numbers(lengths)

@@ -241,6 +241,20 @@ def file_blocks(*arrays: CheckedArray) -> FileBlocks:
     return FileBlocks(file.checked, BLOCK, places, file.data, file.sums)
 
 
+def is_whole(path: str, record: FileRecord, checked: bool = False) -> bool:
+    """Whether a file is there; its blocks were checked when it came, and are when they are used.
+
+    ``checked`` looks at every byte now: what was damaged since then is not whole.
+    """
+    try:
+        file = ArraysFile(path, record, mapped=True)
+        if checked:
+            file.check_all()
+    except OSError:  # StorageError is one
+        return False
+    return True
+
+
 def damage(path: str, name: str, problem: str) -> CorruptIndexError:
     """Return the error for a file whose contents cannot be right."""
     return refuse(f"{path}: {name} {problem}; restore the folder from a copy")

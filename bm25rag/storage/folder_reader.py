@@ -18,8 +18,7 @@ from bm25rag.storage.checked_columns import is_damaged
 from bm25rag.storage.file_identity import FileMark
 from bm25rag.storage.kept_commits import find_commit
 from bm25rag.storage.manifest import Manifest, manifest_path, read_manifest
-from bm25rag.storage.saved_copy import SavedCopy
-from bm25rag.storage.segment_files import read_index
+from bm25rag.storage.segment_files import SavedCopy, read_index
 from bm25rag.storage.state import NO_ANALYZER, State, check_counts, parse_settings
 
 if TYPE_CHECKING:
@@ -55,12 +54,10 @@ class FolderReader(Attachment):
 
     @property
     def source(self) -> str | None:
-        """The folder or URL that it was opened by."""
         return str(self.opened_by.args[0])
 
     @property
     def committed(self) -> str | None:
-        """When the last commit that was read was made."""
         return iso_time(self.manifest.time)
 
     def synced(self) -> AbstractContextManager[None]:

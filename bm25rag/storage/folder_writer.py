@@ -18,9 +18,15 @@ from bm25rag.storage.file_identity import FileMark
 from bm25rag.storage.folder_lock import FolderLock, check_target, folder_to_fill, lock_folder
 from bm25rag.storage.fs import flush_folder, is_same
 from bm25rag.storage.kept_commits import drop_expired, keep_manifest
-from bm25rag.storage.manifest import MANIFEST, Manifest, clean, manifest_path, read_manifest
-from bm25rag.storage.saved_copy import SavedCopy, files_of
-from bm25rag.storage.segment_files import write_commit
+from bm25rag.storage.manifest import (
+    MANIFEST,
+    Manifest,
+    clean,
+    manifest_path,
+    read_manifest,
+    replace_manifest,
+)
+from bm25rag.storage.segment_files import SavedCopy, files_of, write_files
 from bm25rag.storage.state import State, parse_settings
 
 if TYPE_CHECKING:
@@ -33,6 +39,7 @@ class FolderWriter(Attachment):
     description = "an index that is changed here"
     read_only = False
     packed = True  # whether texts are
+    manifest_name = MANIFEST
 
     def __init__(self, folder: str, held: FolderLock) -> None:
         self.folder: str = folder
@@ -94,12 +101,10 @@ class FolderWriter(Attachment):
 
     @property
     def source(self) -> str | None:
-        """The folder."""
         return self.folder
 
     @property
     def committed(self) -> str | None:
-        """When the last commit was made."""
         return iso_time(self._manifest.time)
 
     @property
@@ -128,25 +133,42 @@ class FolderWriter(Attachment):
     ) -> None:
         """Make a state durable; the ``known`` files (``None``: the last commit's) are there."""
         self.check_place()
-        if known is None:
-            known = {} if self._state is None else files_of(self._state.views, self._manifest)
-        commit, settings = self._manifest.commit + 1, self.settings_of(state)
+        manifest = self._write(self._manifest.commit + 1, state, known)
+        # From here on the commit may be visible, so its files stay, whatever fails.
         try:
             if self.keep and self._manifest.commit:
-                keep_manifest(self.folder, MANIFEST, self._manifest.commit)
-            manifest = write_commit(self.folder, commit, settings, state.views, known, self.packed)
+                keep_manifest(self.folder, self.manifest_name, self._manifest.commit)
+            self._replace(manifest)
         except BaseException:
             # An interrupt may have come after the commit became visible.
             with suppress(OSError):
-                manifest = read_manifest(self.folder)
-                if manifest.commit == commit:
+                if self._read().commit == manifest.commit:
                     self._install(manifest, state)
             raise
         # It is visible now, so a rollback goes back to it even if the flush fails.
         self._install(manifest, state)
         flush_folder(self.folder)
-        kept = drop_expired(self.folder, manifest, self.keep, read_manifest)
-        clean(self.folder, manifest, *kept.values())
+        self._clean()
+
+    def _write(
+        self, commit: int, state: State, known: Mapping[Segment | Changes, FileRecord] | None
+    ) -> Manifest:
+        """Write everything of a commit but its manifest."""
+        if known is None:
+            known = {} if self._state is None else files_of(self._state.views, self._manifest)
+        settings = self.settings_of(state)
+        return write_files(self.folder, commit, settings, state.views, known, self.packed)
+
+    def _replace(self, manifest: Manifest) -> None:
+        replace_manifest(self.folder, manifest)
+
+    def _read(self) -> Manifest:
+        return read_manifest(self.folder)
+
+    def _clean(self) -> None:
+        """Remove what neither the last commit nor one that is kept needs."""
+        kept = drop_expired(self.folder, self._manifest, self.keep, read_manifest)
+        clean(self.folder, self._manifest, *kept.values())
 
     def check_place(self) -> None:
         """Raise if this is another process or another folder than the one that took the lock."""
@@ -168,12 +190,9 @@ class FolderWriter(Attachment):
     def _install(self, manifest: Manifest, state: State) -> None:
         """Make what is visible in the folder the last commit."""
         self._manifest, self._state = manifest, state._replace(commit_id=manifest.commit_id)
-        self._tell()
-
-    def _tell(self) -> None:
-        count, segments = sum(view.count for view in self.last.views), len(self.last.views)
+        count, segments = sum(view.count for view in state.views), len(state.views)
         message = "committed %s in %s: %d documents in %d segments"
-        tell("commits", message, self.last.commit_id, self.folder, count, segments)
+        tell("commits", message, manifest.commit_id, self.folder, count, segments)
 
     @property
     def ours(self) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol
 
 from bm25rag.common.strings import utf8
 from bm25rag.errors import CorruptIndexError, NotAnIndexError, RemoteError
-from bm25rag.storage.checksummed_file import ArraysFile, FileRecord
+from bm25rag.storage.checksummed_file import ArraysFile, FileRecord, is_whole
 from bm25rag.storage.folder_lock import locked_folder
 from bm25rag.storage.fs import flush_folder, make_folder, name_file, new_file
 from bm25rag.storage.kept_commits import drop_kept
@@ -233,20 +233,6 @@ class Mirror:
     def _is_others(self, name: str) -> bool:
         """Whether a file may belong to readers of other parts of the folder."""
         return False
-
-
-def is_whole(path: str, record: FileRecord, checked: bool = False) -> bool:
-    """Whether a file is there; its blocks were checked when it came, and are when they are used.
-
-    ``checked`` looks at every byte now: what was damaged since then is not whole.
-    """
-    try:
-        file = ArraysFile(path, record, mapped=True)
-        if checked:
-            file.check_all()
-    except OSError:  # StorageError is one
-        return False
-    return True
 
 
 def _flush(path: str) -> None:

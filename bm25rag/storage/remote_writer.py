@@ -17,11 +17,18 @@ from bm25rag.errors import CorruptIndexError, NotAnIndexError, RemoteError
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
 from bm25rag.storage.checksummed_file import ArraysFile, FileRecord
-from bm25rag.storage.manifest import LOCK, MANIFEST, SHARDED, Manifest, is_ours, parse_manifest
+from bm25rag.storage.manifest import (
+    LOCK,
+    MANIFEST,
+    SHARDED,
+    Manifest,
+    is_ours,
+    parse_manifest,
+    replace_manifest,
+)
 from bm25rag.storage.remote import RemoteStore
 from bm25rag.storage.remote_mirror import Mirror
-from bm25rag.storage.saved_copy import SavedCopy, files_of
-from bm25rag.storage.segment_files import write_commit
+from bm25rag.storage.segment_files import SavedCopy, files_of, write_files
 from bm25rag.storage.state import State, parse_settings
 
 _ATTEMPTS = 3
@@ -147,7 +154,8 @@ def _write(
     settings = state.settings()
     parse_settings(store.url, settings)  # what could not be read again is not written
     with TemporaryDirectory(prefix="bm25rag-") as folder:
-        manifest = write_commit(folder, replaced.commit + 1, settings, state.views, known)
+        manifest = write_files(folder, replaced.commit + 1, settings, state.views, known)
+        replace_manifest(folder, manifest)
         uploaded: list[str] = []
         try:
             for name in set(os.listdir(folder)) - {MANIFEST}:

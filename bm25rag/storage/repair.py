@@ -14,8 +14,7 @@ from bm25rag.storage.folder_lock import locked_folder
 from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.fs import flush_folder
 from bm25rag.storage.manifest import Manifest, read_manifest
-from bm25rag.storage.saved_copy import files_of
-from bm25rag.storage.segment_files import read_views
+from bm25rag.storage.segment_files import files_of, read_views
 from bm25rag.storage.state import State, check_analyzer, parse_settings
 from bm25rag.storage.verify import verify_segments
 

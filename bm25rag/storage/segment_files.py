@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,11 +30,12 @@ from bm25rag.storage.checksummed_file import (
     ArraysFile,
     CheckedArray,
     FileRecord,
+    is_whole,
     refuse,
     write_arrays,
 )
 from bm25rag.storage.fs import flush_folder
-from bm25rag.storage.manifest import Manifest, Stored, read_manifest, replace_manifest
+from bm25rag.storage.manifest import Manifest, Stored, read_manifest
 
 if TYPE_CHECKING:
     from bm25rag.storage.checked_fields import CheckedFields
@@ -221,7 +222,7 @@ def _read_changes(folder: str, record: FileRecord, count: int) -> Changes:
     return Changes(deleted, dict(changed), path)
 
 
-def write_commit(
+def write_files(
     folder: str,
     commit: int,
     settings: dict[str, Any],
@@ -229,10 +230,10 @@ def write_commit(
     known: Mapping[Segment | Changes, FileRecord],
     packed: bool = True,
 ) -> Manifest:
-    """Write what is not on disk yet, then the manifest; the caller holds the lock.
+    """Write what is not on disk yet of a commit; return its manifest, which makes it visible.
 
-    On return the commit is visible; ``flush_folder`` makes it durable. ``known`` are the files of
-    segments and sets of changes that are in the folder already. ``packed`` is whether texts are.
+    The caller holds the lock. ``known`` are the files of segments and sets of changes that are in
+    the folder already. ``packed`` is whether texts are.
     """
     written: list[str] = []
 
@@ -256,11 +257,8 @@ def write_commit(
             with suppress(OSError):
                 os.unlink(path)
         raise
-    # From here on the commit may be visible, so its files stay, whatever fails.
     tokens = tuple(view.segment.tokens for view in views)
-    manifest = Manifest(commit, settings, tuple(stored), tokens, now())
-    replace_manifest(folder, manifest)
-    return manifest
+    return Manifest(commit, settings, tuple(stored), tokens, now())
 
 
 def write_segment(
@@ -329,3 +327,29 @@ def _changes_arrays(changes: Changes) -> dict[str, Array | Chunks]:
     arrays: dict[str, Array | Chunks] = {"deleted": changes.deleted}
     arrays["changed"] = np.array(numbers, np.uint32)
     return arrays | column.arrays("metadata")
+
+
+class SavedCopy(NamedTuple):
+    """What an index has read from, or saved in, a folder that it is not the writer of."""
+
+    folder: str
+    manifest: Manifest
+    views: Sequence[SegmentView]
+
+    def files_in(self, folder: str, manifest: Manifest) -> dict[Segment | Changes, FileRecord]:
+        """Return the files of a folder that need not be written again: saving may repair one."""
+        if (self.folder, self.manifest) != (folder, manifest):
+            return {}
+        files = files_of(self.views, manifest).items()
+        return {of: one for of, one in files if is_whole(os.path.join(folder, one.name), one, True)}
+
+
+def files_of(
+    views: Sequence[SegmentView], manifest: Manifest
+) -> dict[Segment | Changes, FileRecord]:
+    """Return the file of each segment and set of changes of a commit."""
+    files: dict[Segment | Changes, FileRecord] = {}
+    for view, stored in zip(views, manifest.stored, strict=True):
+        files[view.segment] = stored.segment
+        files.update(zip(view.changes, stored.changes, strict=True))
+    return files

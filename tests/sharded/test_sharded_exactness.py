@@ -223,7 +223,7 @@ def check_updates(
         with BM25Index.open(folder, mode="w") as writer, pytest.MonkeyPatch.context() as patch:
             patch.setattr("bm25rag.merging.policy.LEAST", 0)
             attachment = writer._live.attachment
-            attachment._sharded = attachment._sharded._replace(capacity=capacity)
+            attachment._manifest = attachment._manifest._replace(capacity=capacity)
             for number, step in enumerate(history):
                 apply(step, writer, reference)
                 assert_same_scores(writer, reference, query)

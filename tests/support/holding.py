@@ -123,7 +123,7 @@ def in_shards(count: int, documents: list[Document], **chosen: Any) -> Iterator[
         BM25Index.build(iter(documents), path, shards=count, **chosen)
         with BM25Index.open(path, mode="w") as writer:
             attachment: Any = writer._live.attachment
-            attachment._sharded = attachment._sharded._replace(capacity=count % 5)
+            attachment._manifest = attachment._manifest._replace(capacity=count % 5)
             yield writer
 
 
