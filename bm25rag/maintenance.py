@@ -127,8 +127,8 @@ def backup(
         If the store or the disk refuses, or if the folder was changed faster than it could be
         uploaded. The same call goes on where it stopped.
     """
-    from bm25rag.storage.folder_copy import copy_folder
     from bm25rag.storage.local_store import LocalStore
+    from bm25rag.storage.remote_mirror import copy_folder
 
     source = LocalStore(_index_folder(path), check_flag("link", link))
     check_flag("overwrite", overwrite)
@@ -167,8 +167,8 @@ def restore(
     storage_options
         As in ``open``.
     """
-    from bm25rag.storage.folder_copy import copy_folder
     from bm25rag.storage.local_store import LocalStore
+    from bm25rag.storage.remote_mirror import copy_folder
 
     store: Store
     if is_url(source):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
 from bm25rag.additions import Block, Source
 from bm25rag.analysis import Analyzer
+from bm25rag.common.checks import check_sequence
+from bm25rag.common.codec import encode_metadata
 from bm25rag.common.gil import release_gil, releasing_gil
 from bm25rag.common.storable import plain_metadata
 from bm25rag.errors import DuplicateIdError, MetadataError
@@ -73,6 +75,22 @@ def _plain_each(name: str, block: Block, ids: Sequence[str]) -> list[dict[str, A
     except TypeError as error:
         raise TypeError(f"{name.format(block.rows[len(plain)])}: {error}") from None
     return plain
+
+
+def encode_each(
+    ids: Sequence[str], metadata: Iterable[Mapping[str, Any] | None]
+) -> dict[str, bytes]:
+    """Return the new metadata of each document as they are stored; errors name the row."""
+    given = list(check_sequence("metadata", metadata, "dicts"))
+    if len(given) != len(ids):
+        raise ValueError(f"metadata must be one dict for each of {len(ids)} ids, got {len(given)}")
+    encoded: dict[str, bytes] = {}
+    for row, (id, one) in enumerate(releasing_gil(zip(ids, given, strict=True))):
+        try:
+            encoded[id] = encode_metadata(one, id)
+        except MetadataError as error:
+            raise error.at(f"metadata[{row}]") from None
+    return encoded
 
 
 class _Ids:

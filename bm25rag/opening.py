@@ -11,9 +11,9 @@ from bm25rag.analysis import Analyzer, Tokenizer
 from bm25rag.common.checks import check_choice, check_real
 from bm25rag.common.urls import is_url, local_path
 from bm25rag.errors import ReadOnlyError
-from bm25rag.live.index import LiveIndex, Mode, check_analyzer, new_state
-from bm25rag.live.open_folder import PLAIN, Kind, open_folder
+from bm25rag.live.index import LiveIndex, Mode, check_analyzer, new_state, open_folder
 from bm25rag.storage.folder_reader import FolderReader
+from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.kept_commits import check_commit_id
 from bm25rag.storage.manifest import SHARDED, is_sharded
 from bm25rag.storage.state import State as StoredState
@@ -65,27 +65,20 @@ def open_index(
         settled = Analyzer(tokenizer=tokenizer) if tokenizer and not analyzer else analyzer
         return new_state(settled, **given).stored()
 
-    def check(reader: FolderReader, stored: StoredState) -> None:
+    def check(stored: StoredState) -> None:
         check_settings(str(path), stored, analyzer, given)
         if verify:
             reader.verify(stored)
 
-    index = open_folder(
-        _kind_of(sharded),
-        folder,
-        mode,
-        mmap=mmap,
-        tokenizer=tokenizer,
-        untrusted=untrusted,
-        timeout=seconds,
-        mirror=None if offline else mirror,
-        empty=empty,
-        check=check,
-        commit=commit,
-        keep=kept,
-    )
-    if isinstance(index.attachment, FolderReader):
-        index.attachment.opened_by = partial(
+    reads, writes = _kind_of(sharded)
+    writer = None
+    if mode != "r":
+        writer = writes.lock(folder, seconds, empty if mode == "a" else None)
+    reader = reads(folder, mmap, tokenizer, untrusted)
+    reader.mirror, reader.commit = None if offline else mirror, commit
+    index = open_folder(reader, writer, check)
+    if writer is None:
+        reader.opened_by = partial(
             open_index,
             folder if mirror is None else str(path),
             mmap=mmap,
@@ -96,6 +89,8 @@ def open_index(
             offline=offline,
             commit=commit,
         )
+    elif kept is not None:
+        writer.keep = kept
     return index
 
 
@@ -113,12 +108,12 @@ def local_folder(
     return local_path(path)
 
 
-def _kind_of(sharded: bool) -> Kind:
+def _kind_of(sharded: bool) -> tuple[type[FolderReader], type[FolderWriter]]:
     if not sharded:
-        return PLAIN
-    from bm25rag.sharded.folder import KIND
+        return FolderReader, FolderWriter
+    from bm25rag.sharded.folder import ShardedReader, ShardedWriter
 
-    return KIND
+    return ShardedReader, ShardedWriter
 
 
 def find_mirror(

@@ -124,4 +124,4 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a few documents make a part of a build, and a few terms a step of its merge."""
     monkeypatch.setattr("bm25rag.additions.CHUNK", 60)
     monkeypatch.setattr("bm25rag.building.gathering.part_room", lambda *_: 1)
-    monkeypatch.setattr("bm25rag.building.final_merge.merge_room", lambda _: 3000)
+    monkeypatch.setattr("bm25rag.building.build.merge_room", lambda _: 3000)

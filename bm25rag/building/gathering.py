@@ -21,9 +21,10 @@ from bm25rag.building.plan import Plan
 from bm25rag.common.strings import utf8
 from bm25rag.documents import Document, Text
 from bm25rag.errors import NotAnIndexError
-from bm25rag.live.open_folder import PLAIN, open_folder
+from bm25rag.live.index import LiveIndex, open_folder
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.attachment import MergeSome
+from bm25rag.storage.folder_reader import FolderReader
 from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.manifest import BUILDING
 from bm25rag.storage.state import State
@@ -39,7 +40,10 @@ class PartsWriter(FolderWriter):
         return views
 
 
-PARTS = PLAIN._replace(writer=PartsWriter)
+def open_parts(path: str, plan: Plan, *, writing: bool = False) -> LiveIndex:
+    """Open the folder of the parts, with the tokenizer of the build."""
+    reader = FolderReader(path, True, plan.empty.analyzer.any_tokenizer, False)
+    return open_folder(reader, PartsWriter.lock(path, 0.0) if writing else None)
 
 
 def read_source(
@@ -67,7 +71,7 @@ def gather(
     """
     names = plan.empty.parameters.names
     source = read_source(documents, plan.store_text, plan.progress, names)
-    path, tokenizer = os.path.join(folder, BUILDING), plan.empty.analyzer.any_tokenizer
+    path = os.path.join(folder, BUILDING)
     begun = {"shards": shards, "store_text": plan.store_text, "on_duplicate": plan.on_duplicate}
     receipt = _begin(path, plan, begun)
     if receipt is None:
@@ -80,7 +84,7 @@ def gather(
     if (digest.documents, str(digest)) != (receipt["read"], receipt["digest"] or str(_Digest())):
         raise _differing(folder, "documents are")
     while not receipt["ended"]:
-        index = open_folder(PARTS, path, "w", tokenizer=tokenizer)
+        index = open_parts(path, plan, writing=True)
         try:
             part = _Part(source, blocks, digest, part_room(plan.memory, plan.threads))
             index.add(part, plan.on_duplicate, plan.threads, wants_ids=False)
@@ -92,8 +96,7 @@ def gather(
             index.abandon()
     if next(blocks, None) is not None:
         raise _differing(folder, "documents are")
-    gathered = open_folder(PARTS, path, tokenizer=tokenizer).state
-    return gathered.stored()._replace(extra=plan.extra)
+    return open_parts(path, plan).state.stored()._replace(extra=plan.extra)
 
 
 def _fits(state: State, plan: Plan) -> bool:
@@ -105,7 +108,7 @@ def _begin(path: str, plan: Plan, begun: dict[str, Any]) -> dict[str, Any] | Non
     """Return the receipt of the last part; ``None`` if it is of a build with other settings."""
     empty, new = plan.empty, begun | {"read": 0, "digest": "", "ended": False}
     try:
-        there = open_folder(PARTS, path, tokenizer=empty.analyzer.any_tokenizer).state.stored()
+        there = open_parts(path, plan).state.stored()
     except NotAnIndexError:
         there = empty._replace(extra=new)
         FolderWriter.write(path, there, overwrite=True, saved=None)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from time import monotonic
+from typing import Any, NamedTuple, TypeAlias
 
 from bm25rag.analysis.snippets import QueryMatcher
 from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.checks import check_count
 from bm25rag.decay import Decay, DecayLike, Prior, multiplied, multiplier_of, read_decay
-from bm25rag.distributed.operations import best_of_groups
+from bm25rag.distributed.asking import Answers
+from bm25rag.distributed.operations import Found, Match, best_of_groups, found_of
 from bm25rag.documents import Hit, Matcher, matched
+from bm25rag.filters import And, Condition, FilterSpec, parse_filter
+from bm25rag.filters.operators import In
+from bm25rag.filters.parse import parse_path
 from bm25rag.fusion import FusionMethod, fuse
-from bm25rag.search.shaping import check_group, group_value
+from bm25rag.search.shaping import TEXT, check_group, group_key, group_value
 
 
 @dataclass(eq=False)
@@ -106,3 +111,46 @@ def _of_all(matchers: Iterable[Matcher | None]) -> Matcher | None:
     each = [one for one in matchers if isinstance(one, QueryMatcher)]
     terms = {term for one in each for term in one.terms}
     return QueryMatcher(each[0].analyzer, terms) if each else None
+
+
+Search: TypeAlias = Callable[[list[Any], Page, FilterSpec | None, float], tuple[Answers, Found]]
+"""Finds the best matches of queries, as all shards have them, within some seconds."""
+
+
+def find_members(
+    search: Search, queries: list[Any], page: Page, filter: FilterSpec | None, deadline: float
+) -> tuple[Answers, Found]:
+    """Find the best groups and then, in the same commit, the best documents of each.
+
+    In the first search, a shard leaves out its documents of a group if it has k groups that are
+    better. Groups cannot be by text: no filter passes the documents of some texts.
+    """
+    if page.group is None or page.group == TEXT:
+        raise ValueError(
+            "a cluster finds only the best document of equal texts: per_group must be 1 with "
+            f"the group '$text', got {page.per_group!r}"
+        )
+    path, parsed = parse_path(page.group, "group"), parse_filter(filter)
+    end = monotonic() + deadline
+    while True:
+        left = max(0.0, end - monotonic())
+        answers, bests = search(queries, page._replace(per_group=1), parsed, left)
+        commits, missing, cut = {answers.commit}, answers.missing, set(bests.cut)
+        chosen: list[list[Match]] = []
+        for number, query in enumerate(queries):
+            best = bests.matches(number)[page.offset :]
+            values = [match[3] for match in best if group_key(match[3]) is not None]
+            # What has no value is the only one of its group.
+            matches = [match for match in best if group_key(match[3]) is None]
+            if values:
+                of_groups = Condition(path, In(tuple(values)))
+                among = of_groups if parsed is None else And((parsed, of_groups))
+                groups = page._replace(k=len(values), offset=0)
+                own, members = search([query], groups, among, max(0.0, end - monotonic()))
+                commits.add(own.commit)
+                missing = missing | own.missing
+                cut.update([number] if members.cut else [])
+                matches += members.matches(0)
+            chosen.append(sorted(matches, key=lambda match: (-match[0], match[1])))
+        if len(commits) == 1:
+            return answers._replace(missing=missing), found_of(chosen, sorted(cut))

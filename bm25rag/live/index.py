@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 from weakref import WeakSet
 
 from bm25rag.analysis import Analyzer
-from bm25rag.common.checks import check_choice, check_count, check_ids, check_sequence
+from bm25rag.common.checks import check_choice, check_count, check_ids
 from bm25rag.common.gil import note_read, others_read, releasing_gil
 from bm25rag.common.logs import tell
-from bm25rag.errors import MetadataError, ReadOnlyError, StorageError, UncommittedWarning
+from bm25rag.errors import ReadOnlyError, StorageError, UncommittedWarning
 from bm25rag.forks import call_at_end
 from bm25rag.kernels.backend import cores
 from bm25rag.live.write_lock import WriteLock
@@ -232,7 +232,9 @@ class LiveIndex:
         self, ids: Iterable[str | int], metadata: Iterable[Mapping[str, Any] | None]
     ) -> list[str]:
         """Replace the metadata of documents; see ``BM25Index.update_metadata``."""
-        encoded = _encode_each(check_ids(ids), metadata)
+        from bm25rag.new_segments import encode_each
+
+        encoded = encode_each(check_ids(ids), metadata)
         with self._lock.taken():
             snapshot = self._changeable()
             changed: list[str] = []
@@ -266,7 +268,11 @@ class LiveIndex:
 
     def compact(self) -> None:
         """Merge everything that may be merged; see ``BM25Index.compact``."""
-        self._merge(lambda views: [views] if _is_scattered(views) else [])
+
+        def all_of(views: Sequence[SegmentView]) -> Sequence[Sequence[SegmentView]]:
+            return [views] if len(views) > 1 or any(view.changes for view in views) else []
+
+        self._merge(all_of)
 
     def _merge(self, choose: _Choose) -> None:
         """Merge the segments that are chosen of each group, while others search and write."""
@@ -422,6 +428,30 @@ class LiveIndex:
                 _warn_of_loss(folder)
 
 
+def open_folder(
+    reader: FolderReader,
+    writer: FolderWriter | None = None,
+    check: Callable[[StoredState], object] | None = None,
+) -> LiveIndex:
+    """Open what a reader reads: for reading or, if a writer has locked it, for writing.
+
+    ``check`` raises if what was read must not be opened. After an error, the lock is given up.
+    """
+    try:
+        with reader.synced():
+            stored = reader.read()
+            if check is not None:
+                check(stored)
+        if writer is None:
+            return LiveIndex(State.of(stored), reader)
+        writer.take_over(reader, stored)
+        return LiveIndex(State.of(stored), writer)
+    except BaseException:
+        if writer is not None:
+            writer.close()
+        raise
+
+
 def _restore(stored: StoredState) -> LiveIndex:
     return LiveIndex(State.of(stored), MEMORY)
 
@@ -450,24 +480,6 @@ def _warn_of_loss(folder: str) -> None:
     )
 
 
-def _encode_each(
-    ids: Sequence[str], metadata: Iterable[Mapping[str, Any] | None]
-) -> dict[str, bytes]:
-    """Return the new metadata of each document as they are stored; errors name the row."""
-    from bm25rag.common.codec import encode_metadata
-
-    given = list(check_sequence("metadata", metadata, "dicts"))
-    if len(given) != len(ids):
-        raise ValueError(f"metadata must be one dict for each of {len(ids)} ids, got {len(given)}")
-    encoded: dict[str, bytes] = {}
-    for row, (id, one) in enumerate(releasing_gil(zip(ids, given, strict=True))):
-        try:
-            encoded[id] = encode_metadata(one, id)
-        except MetadataError as error:
-            raise error.at(f"metadata[{row}]") from None
-    return encoded
-
-
 def _without(snapshot: Snapshot, places: Iterable[tuple[int, int]]) -> list[SegmentView]:
     deleted: dict[int, list[int]] = {}
     for place, number in places:
@@ -476,7 +488,3 @@ def _without(snapshot: Snapshot, places: Iterable[tuple[int, int]]) -> list[Segm
         view.without(deleted[place]) if place in deleted else view
         for place, view in enumerate(snapshot.views)
     ]
-
-
-def _is_scattered(views: Sequence[SegmentView]) -> bool:
-    return len(views) > 1 or any(view.changes for view in views)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bm25rag.building.final_merge import write_merged
+from bm25rag.building.build import write_merged
 from bm25rag.building.folder import locked_to_build, remove
 from bm25rag.building.gathering import gather
 from bm25rag.building.plan import Plan

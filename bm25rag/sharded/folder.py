@@ -15,7 +15,6 @@ from bm25rag.analysis import Tokenizer
 from bm25rag.building.folder import remove
 from bm25rag.common.clock import now
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
-from bm25rag.live.open_folder import Kind
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
 from bm25rag.segments.statistics import Statistics
@@ -315,9 +314,6 @@ class ShardedWriter(FolderWriter):
             for of, record in files_of(shard.views, shard.manifest).items():
                 stored[of] = _Stored(record, folder)
         return stored
-
-
-KIND = Kind(ShardedReader, ShardedWriter)
 
 
 def write_rest(

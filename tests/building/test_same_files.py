@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from bm25rag import BM25Index, Document
 from bm25rag.additions import NewRecords
-from bm25rag.building.gathering import PARTS
+from bm25rag.building.gathering import PartsWriter
 from bm25rag.common.chunks import Spools
-from bm25rag.live.open_folder import open_folder
+from bm25rag.live.index import open_folder
 from bm25rag.merging.merge import merge_in_chunks, merge_segments
+from bm25rag.storage.folder_reader import FolderReader
 from bm25rag.storage.manifest import read_manifest
 from bm25rag.storage.segment_files import _segment_arrays, write_segment
 from support.building import documents, segment_in_memory, segment_of
@@ -72,7 +73,7 @@ def small(backend: str) -> Iterator[None]:
 def built(folder: Path, part: int, merge: int, given: Any, **arguments: Any) -> BM25Index:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bm25rag.building.gathering.part_room", lambda *_: part)
-        for module in ("final_merge", "gathering"):
+        for module in ("build", "gathering"):
             patch.setattr(f"bm25rag.building.{module}.merge_room", lambda _: merge)
         return BM25Index.build(given, folder, **arguments)
 
@@ -141,7 +142,8 @@ def test_segments_with_deleted_documents(
     with tempfile.TemporaryDirectory() as folder:
         BM25Index(fields=fields).save(folder)
         for part in parts:
-            index = open_folder(PARTS, folder, "w")
+            reader = FolderReader(folder, True, None, False)
+            index = open_folder(reader, PartsWriter.lock(folder, 0))
             records = NewRecords(in_fields(part, fields), True, False, names)
             index.add(records, "replace", 1)
             index.delete(deleted, None)

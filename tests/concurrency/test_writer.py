@@ -183,7 +183,7 @@ def test_a_writer_that_could_not_be_opened_leaves_no_lock(
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr("bm25rag.live.open_folder.State.of", failing)
+        patch.setattr("bm25rag.live.index.State.of", failing)
         with pytest.raises(MemoryError) as held:
             BM25Index.open(folder, mode="w")
     BM25Index.open(folder, mode="w").close()

@@ -537,7 +537,7 @@ def files_of(folder: Path) -> list[bytes]:
 def rooms_of(part: int, merge: int) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as path, pytest.MonkeyPatch.context() as patch:
         patch.setattr("bm25rag.building.gathering.part_room", lambda *_: part)
-        patch.setattr("bm25rag.building.final_merge.merge_room", lambda _: merge)
+        patch.setattr("bm25rag.building.build.merge_room", lambda _: merge)
         yield Path(path)
 
 

@@ -122,7 +122,7 @@ def test_all_ways_to_one_segment_store_the_same_rows(
     with (
         patch("bm25rag.additions.CHUNK", 250),
         patch("bm25rag.building.gathering.part_room", lambda *_: 1),
-        patch("bm25rag.building.final_merge.merge_room", lambda *_: 1 << 10),
+        patch("bm25rag.building.build.merge_room", lambda *_: 1 << 10),
         patch.object(RowMaker, "each", autospec=True, side_effect=RowMaker.each) as each,
         # No part makes rows, which only the index itself has.
         patch.object(RowMaker, "rows", side_effect=AssertionError("made for a part")),
