@@ -16,6 +16,9 @@ from weakref import ref
 
 from bm25rag.common.gil import work_for_thread
 
+# Characters or tokens from which another thread pays.
+_WORTH_A_THREAD = 1 << 18
+
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
@@ -109,6 +112,16 @@ class Helpers:
         if len(self._alive) < self._limit:
             self._start()
         return task.result
+
+    def start(self, work: Callable[[], _Result], size: int) -> Callable[[], _Result]:
+        """Do some work now, or have it done if it is on so many characters or tokens that it pays.
+
+        It returns what waits for the result.
+        """
+        if self._limit and size >= _WORTH_A_THREAD:
+            return self.submit(work)
+        result = work()
+        return lambda: result
 
     def _start(self) -> None:
         helper = partial(self._help)  # each is itself, while methods of one object are equal

@@ -37,7 +37,7 @@ from bm25rag.sharded.manifest import commit_folder
 from bm25rag.storage.folder_lock import locked_folder
 from bm25rag.storage.fs import make_folder
 from bm25rag.storage.manifest import BUILDING
-from bm25rag.storage.state import State, check_extra
+from bm25rag.storage.state import check_extra
 
 _DAY = 86_400.0
 # Most partitions of terms and ids; each of so many results of every shard is known to the program.
@@ -126,11 +126,27 @@ def build(
     else:
         reading = Reading(kind, Fields() if fields is None else fields, size, size_limit())
         divided = divide(find_sources(files, kind), count)
-    parameters: dict[str, Any] = {"variant": variant, "k1": k1, "b": b, "delta": delta}
-    parameters |= {"delta_on": delta_on, "fields": field_weights}
-    empty = new_state(analyzer, **parameters)
-    plan = _plan(folder, divided, reading, empty.stored(), store_text, num_cpus, memory)
-    return _build(plan, dataset, num_cpus, max_retries, extra, timeout)
+    empty = new_state(
+        analyzer, variant=variant, k1=k1, b=b, delta=delta, delta_on=delta_on, fields=field_weights
+    ).stored()
+    fields = reading.fields._replace(weighted=empty.parameters.names)
+    threads = max(1, round(check_real("num_cpus", num_cpus, SMALLEST, float("inf"))))
+    path = local_path(folder)
+    check_new(path)
+    plan = Plan(
+        path,
+        divided,
+        reading._replace(fields=fields),
+        empty,
+        check_flag("store_text", store_text),
+        check_memory("memory", memory),
+        threads,
+    )
+    kept = {} if extra is None else check_extra(extra)
+    check_count("max_retries", max_retries)
+    check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
+    options = {"num_cpus": num_cpus, "memory": plan.memory, "max_retries": max_retries}
+    return _build(plan, dataset, options, kept, timeout)
 
 
 def _parts_of(plan: Plan, dataset: Any) -> list[Any]:
@@ -158,36 +174,9 @@ def _build_rows(plan: Plan, number: int, part: Any) -> Receipt:
     return write_shard(plan, number, documents(), [], counts)
 
 
-def _plan(
-    folder: str | PathLike[str],
-    shards: list[Any],
-    reading: Reading,
-    empty: State,
-    store_text: bool,
-    num_cpus: float,
-    memory: str | int,
-) -> Plan:
-    threads = max(1, round(check_real("num_cpus", num_cpus, SMALLEST, float("inf"))))
-    path = local_path(folder)
-    check_new(path)
-    stored, size = check_flag("store_text", store_text), check_memory("memory", memory)
-    fields = reading.fields._replace(weighted=empty.parameters.names)
-    reading = reading._replace(fields=fields)
-    return Plan(path, shards, reading, empty, stored, size, threads)
-
-
 def _build(
-    plan: Plan,
-    dataset: Any,
-    num_cpus: float,
-    max_retries: int,
-    extra: dict[str, Any] | None,
-    timeout: float,
+    plan: Plan, dataset: Any, options: dict[str, Any], extra: dict[str, Any], timeout: float
 ) -> BM25Index:
-    kept = {} if extra is None else check_extra(extra)
-    check_count("max_retries", max_retries)
-    check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
-    options = {"num_cpus": num_cpus, "memory": plan.memory, "max_retries": max_retries}
     ray, folder, count = start(), plan.folder, len(plan.shards)
     partitions = min(count, _PARTITIONS)
     make_folder(folder)
@@ -212,5 +201,5 @@ def _build(
         ]
         merged = wait_for_all(refs, timeout, "partition")
         check_unique(plan, receipts, merged)
-        finish(plan, receipts, totals, [one.terms for one in merged], kept)
+        finish(plan, receipts, totals, [one.terms for one in merged], extra)
     return BM25Index.open(folder, tokenizer=plan.empty.analyzer.any_tokenizer)

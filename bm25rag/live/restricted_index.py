@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from os import PathLike
 from typing import Any
 
 from bm25rag.common.checks import check_choice
@@ -55,17 +54,9 @@ class RestrictedIndex(LiveIndex):
             return RestrictedIndex, (self._whole, self._filter, self._statistics)
         return super().__reduce__()
 
-    def save(
-        self,
-        path: str | PathLike[str],
-        folder: str | None,
-        extra: dict[str, Any] | None,
-        overwrite: bool,
-        storage_options: dict[str, Any] | None,
-    ) -> None:
-        """Save in a folder or, if that is ``None``, behind the URL ``path``."""
-        now = LiveIndex(self.state, SNAPSHOT)
-        now.save(path, folder, extra, overwrite, storage_options)
+    def save(self, *given: Any) -> None:
+        """Save what passes now."""
+        LiveIndex(self.state, SNAPSHOT).save(*given)
 
     def refresh(self) -> bool:
         return self._whole.refresh()

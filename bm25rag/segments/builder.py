@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate, chain
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 
@@ -25,13 +25,8 @@ from bm25rag.segments.segment import Segment
 from bm25rag.segments.term_counter import Counted, TermCounter
 from bm25rag.segments.vectors_builder import VectorsBuilder
 
-# Characters or tokens from which another thread pays.
-_WORTH_A_THREAD = 1 << 18
 # About what a document takes until the segment is made: its id is in several tables.
 _DOCUMENT_BYTES = 300
-
-
-_Result = TypeVar("_Result")
 
 
 class SegmentBuilder:
@@ -47,14 +42,14 @@ class SegmentBuilder:
     ) -> None:
         each = analyzer.analyses
         places = [(n, len(each)) if analyzer.also else None for n in range(len(each))]
+        self._helpers = Helpers(threads - 1)
         self._counters = [
-            TermCounter(one, self._start, names, place)
+            TermCounter(one, self._helpers, names, place)
             for one, place in zip(each, places, strict=True)
         ]
         self._names = names
         self._other_texts = {name: ColumnBuilder() for name in names or () if name != TEXT}
         self._threads = threads
-        self._helpers = Helpers(threads - 1)
         self._ids, self._texts = ColumnBuilder(), ColumnBuilder()
         self._metadata, self._payloads = ColumnBuilder(), ColumnBuilder()
         self._fields = FieldsBuilder()
@@ -65,8 +60,6 @@ class SegmentBuilder:
 
     def __exit__(self, *_: object) -> None:
         self._helpers.__exit__()
-        # They refer back to this: the texts would stay in memory until the next collection.
-        self._counters.clear()
 
     def add(
         self,
@@ -110,13 +103,6 @@ class SegmentBuilder:
         if len(first) >= self._threads:
             self._number_next()
 
-    def _start(self, work: Callable[[], _Result], size: int) -> Callable[[], _Result]:
-        """Start some work, in another thread if that pays; return what waits for its result."""
-        if self._threads == 1 or size < _WORTH_A_THREAD:
-            result = work()
-            return lambda: result
-        return self._helpers.submit(work)
-
     def _store(self, texts: Sequence[FieldTexts], stored: bool) -> None:
         """Keep the texts of fields, those that are strings."""
         builders = {**self._other_texts, TEXT: self._texts}
@@ -149,7 +135,7 @@ class SegmentBuilder:
         counted = [counter.finish() for counter in self._counters]
         build, tokens = _finish(counted, self._names)
         del counted
-        postings = self._start(partial(build, threads=self._threads), sum(tokens))
+        postings = self._helpers.start(partial(build, threads=self._threads), sum(tokens))
         documents = (
             index_column(self._ids.finish()),
             self._texts.finish(),

@@ -21,6 +21,7 @@ from bm25rag.segments.doc_blocks import DocBlockBuilder, DocBlocks, pointer_type
 from bm25rag.segments.postings import Postings, StripRows
 
 if TYPE_CHECKING:
+    from bm25rag.columns.merge import JoinedTerms
     from bm25rag.segments.text_fields import TextFields
 
 # Most codes that 16-bit arrays hold; tests set it small.
@@ -30,15 +31,6 @@ _LARGEST_GRID = 1 << 24
 # Groups of terms whose postings are put into their places together, bytes that are worth one, and
 # the most pieces of runs. Tests set the second small.
 _GROUPS, LEAST_GROUP, _MOST_RUNS = 8, 1 << 22, 1 << 13
-
-
-class Terms(Protocol):
-    """The terms, as some runs number them."""
-
-    def __len__(self) -> int: ...
-
-    def table(self, used: Int64) -> tuple[StringTable, Int64 | UInt32]:
-        """Return the table of some terms, and where in it each of ``used`` is."""
 
 
 class TermColumn:
@@ -95,7 +87,7 @@ class Placed(NamedTuple):
 
 
 def build_postings(
-    terms: Terms,
+    terms: TermColumn | JoinedTerms,
     runs: list[Run],
     lengths: UInt32,
     text_fields: TextFields | None = None,
@@ -119,7 +111,7 @@ def build_postings(
 
 
 def place_postings(
-    terms: Terms,
+    terms: TermColumn | JoinedTerms,
     runs: list[Run],
     size: int,
     pairs: Coded,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bm25rag.columns.string_table import StringTable
 from bm25rag.common.arrays import Unsigned
 
@@ -10,21 +12,32 @@ class Statistics:
     """What scores need to know of a collection; immutable.
 
     ``tokens`` is the sum of the documents' lengths, by field; ``frequencies`` says in how many
-    documents each of ``terms`` occurs, (V,), unsigned.
+    documents each of ``terms`` occurs, (V,), unsigned; ``check`` checks some, if they are of a
+    file.
     """
 
     def __init__(
-        self, documents: int, tokens: tuple[int, ...], terms: StringTable, frequencies: Unsigned
+        self,
+        documents: int,
+        tokens: tuple[int, ...],
+        terms: StringTable,
+        frequencies: Unsigned,
+        check: Callable[[int, int], object] = lambda start, stop: None,
     ) -> None:
         self.documents = documents
         self.tokens = tokens
         self.terms = terms
         self.frequencies = frequencies
+        self._check = check
+
+    def __reduce__(self) -> tuple[type[Statistics], tuple[object, ...]]:
+        self._check(0, len(self.frequencies))
+        return Statistics, (self.documents, self.tokens, self.terms, self.frequencies)
 
     def frequency(self, term: bytes) -> int:
         """Return in how many documents a term occurs; raise as ``StringTable.find``."""
         number = self.terms.find(term)
-        return 0 if number < 0 else self._frequency_at(number)
-
-    def _frequency_at(self, number: int) -> int:
+        if number < 0:
+            return 0
+        self._check(number, number + 1)
         return int(self.frequencies[number])

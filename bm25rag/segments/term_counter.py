@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from bm25rag.analysis.encoder import Encoder, Read
 from bm25rag.columns.column import Column, StringBatch
 from bm25rag.common.arrays import UInt32
 from bm25rag.common.strings import TEXT
+from bm25rag.common.threads import Helpers
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import Run
 
@@ -23,16 +24,6 @@ _COUNTED, _MOST = 1 << 20, 1 << 16
 # About what a token and a term take at most until the segment is made: postings twice, and two
 # tables of words, which double when they are full.
 _TOKEN_BYTES, _TERM_BYTES = 8, 300
-
-
-_Result = TypeVar("_Result")
-
-
-class Start(Protocol):
-    """Starts some work of a size, perhaps in another thread; returns what waits for its result."""
-
-    def __call__(self, work: Callable[[], _Result], size: int) -> Callable[[], _Result]:
-        """Start it."""
 
 
 class Counted(NamedTuple):
@@ -47,18 +38,18 @@ class TermCounter:
     """Counts the terms of texts by one analysis.
 
     ``names`` are those of the fields, if texts have fields. ``place`` is which of several analyses
-    it is, and of how many; ``None`` if there is one.
+    it is, and of how many; ``None`` if there is one. ``helpers`` read and count.
     """
 
     def __init__(
         self,
         analyzer: Analyzer,
-        start: Start,
+        helpers: Helpers,
         names: tuple[str, ...] | None,
         place: tuple[int, int] | None,
     ) -> None:
         self._encoder = Encoder(analyzer)
-        self._start, self._names, self._place = start, names, place
+        self._helpers, self._names, self._place = helpers, names, place
         # How many tokens are counted together: a posting takes memory for each field meanwhile.
         self._counted = _COUNTED // len(names or (TEXT,))
         self._reading: deque[Callable[[], Read]] = deque()
@@ -85,7 +76,7 @@ class TermCounter:
 
     def read(self, texts: Sequence[Any], stored: bool, size: int) -> None:
         """Start to read texts with so many characters."""
-        self._reading.append(self._start(self._encoder.reader(texts, stored), size))
+        self._reading.append(self._helpers.start(self._encoder.reader(texts, stored), size))
 
     def number_next(self) -> StringBatch:
         """Give numbers to the terms of the next batch; return its texts."""
@@ -105,7 +96,7 @@ class TermCounter:
         of_terms = partial(backend.current().count, tokens, counts, len(self._encoder))
         count = partial(of_terms, self._done, self._spare)
         work = partial(_counted, count, self._names, self._place)
-        self._counting.append(self._start(work, len(tokens)))
+        self._counting.append(self._helpers.start(work, len(tokens)))
         self._done += len(counts)
         self._tokens, self._counts = [], []
 

@@ -27,7 +27,7 @@ from bm25rag.kernels.records import Run
 from bm25rag.segments import doc_blocks, postings_builder
 from bm25rag.segments.doc_blocks import DocBlockBuilder
 from bm25rag.segments.postings import STRIP_ARRAYS, VECTORS, Postings
-from bm25rag.segments.postings_builder import Placed, TermColumn, Terms, place_postings
+from bm25rag.segments.postings_builder import Placed, TermColumn, place_postings
 from bm25rag.segments.strip_rows import RowMaker
 
 # About how many bytes a posting and a term take until the postings are made.
@@ -136,7 +136,9 @@ class Weights:
         return RowMaker(self.distinct, self.bounds, documents, doc_blocks.DOC_BLOCK)
 
 
-def build_vectors(terms: Terms, runs: list[Run], documents: int, merged: bool = False) -> Postings:
+def build_vectors(
+    terms: TermColumn, runs: list[Run], documents: int, merged: bool = False
+) -> Postings:
     """Make the postings of vectors; terms and runs are as for ``build_postings``.
 
     The runs have the bits of weights where others have tf. ``merged`` is as for

@@ -17,7 +17,6 @@ from bm25rag.building.plan import Plan
 from bm25rag.common.checks import check_count, check_sequence
 from bm25rag.documents import Document, Text
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
-from bm25rag.scoring.variants import Parameters
 from bm25rag.segments.statistics import Statistics
 from bm25rag.segments.view import SegmentView
 from bm25rag.sharded.folder import write_rest
@@ -52,9 +51,8 @@ def build_sharded(
             remove(commit_folder(path, 1))
         state = gather(documents, path, plan, count)
         write_shards(state, path, even_edges(sum(v.count for v in state.views), count), plan)
-        statistics = merge_statistics(
-            [read_shard(path, number, state.parameters) for number in range(count)]
-        )
+        written = (read_index(shard_folder(path, 1, n), True, known={}) for n in range(count))
+        statistics = merge_statistics([LocalStatistics(v, state.parameters) for _, v in written])
         publish(path, count, statistics, state.settings())
 
 
@@ -94,12 +92,6 @@ def _between(views: Sequence[SegmentView], first: int, last: int) -> list[Segmen
             pieces.append(view.without(others) if len(others) else view)
         base += view.count
     return pieces
-
-
-def read_shard(folder: str, number: int, parameters: Parameters) -> LocalStatistics:
-    """Return the statistics of a shard that was written."""
-    _, views = read_index(shard_folder(folder, 1, number), mapped=True, known={})
-    return LocalStatistics(views, parameters)
 
 
 def publish(folder: str, shards: int, statistics: Statistics, settings: dict[str, Any]) -> None:

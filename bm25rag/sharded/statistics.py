@@ -11,7 +11,7 @@ import hashlib
 import os
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,8 +22,7 @@ from bm25rag.common.arrays import Int64, UInt32, as_index, narrowed
 from bm25rag.scoring.variants import Parameters
 from bm25rag.segments.statistics import Statistics
 from bm25rag.segments.view import SegmentView, add_tokens
-from bm25rag.storage.checked_columns import CheckedStringTable
-from bm25rag.storage.checksummed_file import ArraysFile, CheckedArray, FileRecord, write_arrays
+from bm25rag.storage.checksummed_file import ArraysFile, FileRecord, write_arrays
 from bm25rag.storage.segment_files import read_terms
 
 # Terms that are merged at a time, counted once for each segment that has them.
@@ -150,25 +149,4 @@ def read_statistics(
     file = ArraysFile(os.path.join(folder, record.name), record, mapped)
     terms = read_terms(file, "")
     frequencies = file.array("frequencies", "u4", "u8", count=len(terms))
-    return _CheckedStatistics(documents, tokens, terms, frequencies)
-
-
-class _CheckedStatistics(Statistics):
-    """Statistics of a file, each frequency checked before its use."""
-
-    def __init__(
-        self,
-        documents: int,
-        tokens: tuple[int, ...],
-        terms: CheckedStringTable,
-        frequencies: CheckedArray,
-    ) -> None:
-        super().__init__(documents, tokens, terms, frequencies.values)
-        self._file_frequencies = frequencies
-
-    def __reduce__(self) -> tuple[type[Statistics], tuple[Any, ...]]:
-        frequencies = self._file_frequencies[:]
-        return Statistics, (self.documents, self.tokens, self.terms, frequencies)
-
-    def _frequency_at(self, number: int) -> int:
-        return int(self._file_frequencies[number : number + 1][0])
+    return Statistics(documents, tokens, terms, frequencies.values, frequencies.check)

@@ -108,7 +108,7 @@ def test_who_reads_is_company_for_other_threads(read: Callable[[BM25Index], obje
 
 @pytest.mark.skipif("compiled" not in backend.available(), reason="nothing was compiled")
 def test_a_builds_helpers_do_not_pause_for_their_caller(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bm25rag.segments.builder._WORTH_A_THREAD", 0)
+    monkeypatch.setattr("bm25rag.common.threads._WORTH_A_THREAD", 0)
     let_helpers_begin(monkeypatch)
     seen: list[tuple[bool, bool]] = []
     caller = threading.get_ident()

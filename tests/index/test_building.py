@@ -33,7 +33,7 @@ TEXTS = [
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bm25rag.additions.CHUNK", 100)
-    monkeypatch.setattr("bm25rag.segments.builder._WORTH_A_THREAD", 0)
+    monkeypatch.setattr("bm25rag.common.threads._WORTH_A_THREAD", 0)
     monkeypatch.setattr("bm25rag.segments.term_counter._COUNTED", 0)
 
 
