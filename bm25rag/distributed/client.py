@@ -23,8 +23,14 @@ from bm25rag.distributed.asking import DEADLINE, Answers, ask
 from bm25rag.distributed.engine import cause_of, load
 from bm25rag.distributed.host import HostState, Restriction
 from bm25rag.distributed.operations import OPERATIONS, Found
-from bm25rag.distributed.results import Page, RayBatch, find_members, fuse_hits, read_page
-from bm25rag.distributed.vectors import RayVectors
+from bm25rag.distributed.results import (
+    Page,
+    RayBatch,
+    RayVectors,
+    find_members,
+    fuse_hits,
+    read_page,
+)
 from bm25rag.documents import Document, Hit
 from bm25rag.errors import (
     ClusterError,

@@ -101,11 +101,8 @@ class Host:
         untrusted: bool,
     ) -> None:
         self._folder, self._part, self._parts, self._threads = folder, part, parts, threads
-        self._options: dict[str, Any] = {
-            "mmap": mmap,
-            "tokenizer": tokenizer,
-            "untrusted": untrusted,
-        }
+        opening = {"mmap": mmap, "tokenizer": tokenizer, "untrusted": untrusted}
+        self._options: dict[str, Any] = opening
         self._opened: _Opened | None = None
         self._lock = Lock()
 

@@ -1,4 +1,4 @@
-"""What a search of a served index returns."""
+"""What a search of a served index returns, of pages, groups and vectors."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from bm25rag.analysis.snippets import QueryMatcher
 from bm25rag.common.arrays import Float64, Int64
-from bm25rag.common.checks import check_count
+from bm25rag.common.checks import check_count, check_flag
+from bm25rag.common.sparse import Vector
 from bm25rag.decay import Decay, DecayLike, Prior, multiplied, multiplier_of, read_decay
-from bm25rag.distributed.asking import Answers
+from bm25rag.distributed.asking import DEADLINE, Answers
 from bm25rag.distributed.operations import Found, Match, best_of_groups, found_of
 from bm25rag.documents import Hit, Matcher, matched
 from bm25rag.filters import And, Condition, FilterSpec, parse_filter
@@ -19,6 +20,7 @@ from bm25rag.filters.operators import In
 from bm25rag.filters.parse import parse_path
 from bm25rag.fusion import FusionMethod, fuse
 from bm25rag.search.shaping import TEXT, check_group, group_key, group_value
+from bm25rag.vectors import vector_terms, vector_terms_each
 
 
 @dataclass(eq=False)
@@ -154,3 +156,57 @@ def find_members(
             chosen.append(sorted(matches, key=lambda match: (-match[0], match[1])))
         if len(commits) == 1:
             return answers._replace(missing=missing), found_of(chosen, sorted(cut))
+
+
+class RayVectors:
+    """The sparse vectors of a served index, as ``RayIndex.vectors`` returns them.
+
+    The arguments of its methods are those of ``RayIndex``, vectors those of ``Vectors``; they raise
+    what these do.
+
+    Parameters
+    ----------
+    search
+        Asks the actors for the best documents by a list of vectors.
+    """
+
+    def __init__(self, search: Callable[..., RayBatch]) -> None:
+        self._search = search
+
+    def search(
+        self,
+        vector: Vector,
+        k: int = 10,
+        filter: FilterSpec | None = None,
+        *,
+        min_score: float | None = None,
+        offset: int = 0,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
+        deadline: float = DEADLINE,
+    ) -> list[Hit]:
+        """Find the best k documents whose vectors have a term of the query's."""
+        limits = (k, filter, min_score, offset, True, deadline, False, group, per_group, decay)
+        return self._search([vector_terms(vector)], *limits).hits()[0]
+
+    def search_batch(
+        self,
+        vectors: Iterable[Vector],
+        k: int = 10,
+        filter: FilterSpec | None = None,
+        *,
+        min_score: float | None = None,
+        offset: int = 0,
+        group: str | None = None,
+        per_group: int = 1,
+        decay: DecayLike | None = None,
+        contents: bool = True,
+        deadline: float = DEADLINE,
+        partial: bool = False,
+    ) -> RayBatch:
+        """Search for many vectors at once."""
+        batch = vector_terms_each(vectors)
+        check_flag("contents", contents)
+        limits = (k, filter, min_score, offset, contents, deadline, partial)
+        return self._search(batch, *limits, group, per_group, decay)

@@ -41,7 +41,6 @@ from bm25rag.sharded.statistics import (
 )
 from bm25rag.storage.attachment import MergeSome
 from bm25rag.storage.checksummed_file import FileRecord
-from bm25rag.storage.file_identity import FileMark
 from bm25rag.storage.folder_lock import lock_folder
 from bm25rag.storage.folder_reader import FolderReader
 from bm25rag.storage.folder_writer import FolderWriter
@@ -71,6 +70,7 @@ class ShardedReader(FolderReader):
     manifest: Manifest
 
     description = "a sharded index opened with mode='r'"
+    manifest_name = SHARDED
 
     def __init__(
         self,
@@ -157,9 +157,6 @@ class ShardedReader(FolderReader):
 
     def _was_read(self) -> bool:
         return read_sharded(self.folder) == self.sharded
-
-    def _make_mark(self) -> FileMark:
-        return FileMark(os.path.join(self.folder, SHARDED))
 
 
 def check_statistics(

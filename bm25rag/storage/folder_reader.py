@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -17,7 +18,7 @@ from bm25rag.storage.attachment import Attachment
 from bm25rag.storage.checked_columns import is_damaged
 from bm25rag.storage.file_identity import FileMark
 from bm25rag.storage.kept_commits import find_commit
-from bm25rag.storage.manifest import Manifest, manifest_path, read_manifest
+from bm25rag.storage.manifest import MANIFEST, Manifest, read_manifest
 from bm25rag.storage.segment_files import SavedCopy, read_index
 from bm25rag.storage.state import NO_ANALYZER, State, check_counts, parse_settings
 
@@ -37,6 +38,7 @@ class FolderReader(Attachment):
     description = "an index opened with mode='r'"
     advice = "open it with mode='w' to change it, or change a copy in memory, copy.copy(index)"
     read_only = True
+    manifest_name = MANIFEST
     mirror: Mirror | None = None
     commit: str | None = None
     opened_by: partial[Any]
@@ -136,7 +138,7 @@ class FolderReader(Attachment):
     def _make_mark(self) -> FileMark:
         # Always before the manifest is read: the mark of an older one costs one more look, the
         # mark of a newer one would hide a commit.
-        return FileMark(manifest_path(self.folder))
+        return FileMark(os.path.join(self.folder, self.manifest_name))
 
     def _analyzer(self, settings: dict[str, Any], probe: Mapping[str, str]) -> Analyzer:
         own = settings["analyzer"]

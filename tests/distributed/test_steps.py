@@ -19,6 +19,7 @@ from bm25rag.cli.app import commands
 from bm25rag.distributed.building import build as build_on_a_cluster
 from bm25rag.distributed.host import Host
 from bm25rag.distributed.operations import OPERATIONS, Found
+from bm25rag.distributed.results import RayVectors
 from bm25rag.distributed.sources import Reading, SourceFile, divide, find_sources, read_source
 from bm25rag.distributed.steps import (
     Plan,
@@ -29,7 +30,6 @@ from bm25rag.distributed.steps import (
     finish,
     merge_partition,
 )
-from bm25rag.distributed.vectors import RayVectors
 from bm25rag.errors import CorruptIndexError, DuplicateIdError, StorageError
 from bm25rag.live.index import new_state
 from bm25rag.open_shard import Ranking
