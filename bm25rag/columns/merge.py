@@ -61,7 +61,8 @@ def join_columns(columns: Sequence[LivingStrings]) -> Column:
 
 def chunk_columns(name: str, columns: Sequence[LivingStrings]) -> dict[str, Chunks]:
     """Return the three arrays of ``join_columns(columns)``, by their names in a file."""
-    count, size, missing = _measure_all(columns)
+    count = sum(_count(*column) for column in columns)
+    size, missing = map(sum, zip((0, 0), *(_measure(*column) for column in columns), strict=True))
     kind = offset_type(size)
     offsets, null = Chunks(kind, 0), Chunks(np.bool_, 0)
     if not 0 < count == missing:
@@ -70,13 +71,6 @@ def chunk_columns(name: str, columns: Sequence[LivingStrings]) -> dict[str, Chun
         null = Chunks(np.bool_, count, (piece.missing() for piece in living_pieces(columns)))
     data = Chunks(np.uint8, size, map(data_of, living_pieces(columns)))
     return {f"{name}.offsets": offsets, f"{name}.data": data, f"{name}.null": null}
-
-
-def _measure_all(columns: Sequence[LivingStrings]) -> tuple[int, int, int]:
-    """Return how many living strings there are, their bytes, and how many are missing."""
-    sizes = [(_count(*column), *_measure(*column)) for column in columns]
-    count, size, missing = zip(*sizes, strict=True) if sizes else ((), (), ())
-    return sum(count), sum(size), sum(missing)
 
 
 def _count(column: Column, living: Bool | None) -> int:

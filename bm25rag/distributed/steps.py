@@ -131,7 +131,8 @@ def begin(plan: Plan) -> None:
         return
     if begun != body:
         raise _differing(plan.folder, _difference(begun, body))
-    attempts = {receipt.attempt for receipt in _receipts(plan) if receipt is not None}
+    receipts = (_read_receipt(plan, number) for number in range(len(plan.shards)))
+    attempts = {receipt.attempt for receipt in receipts if receipt is not None}
     for name in os.listdir(building):
         if "-" in name and not name.endswith(".json") and name not in attempts:
             remove(os.path.join(building, name))
@@ -154,10 +155,6 @@ def _differing(folder: str, difference: str) -> ValueError:
         f"build with the same files and settings, or remove {os.path.join(folder, BUILDING)} "
         "to begin anew"
     )
-
-
-def _receipts(plan: Plan) -> list[Receipt | None]:
-    return [_read_receipt(plan, number) for number in range(len(plan.shards))]
 
 
 def _read_receipt(plan: Plan, number: int) -> Receipt | None:
@@ -331,10 +328,8 @@ def finish(
     """
     make_folder(commit_folder(plan.folder, 1))
     for number, receipt in enumerate(receipts):
-        source, target = (
-            built_folder(plan.folder, number, receipt),
-            shard_folder(plan.folder, 1, number),
-        )
+        source = built_folder(plan.folder, number, receipt)
+        target = shard_folder(plan.folder, 1, number)
         if source != target:
             remove(target)
             os.rename(source, target)

@@ -17,7 +17,6 @@ from bm25rag.common.codec import write_each
 from bm25rag.common.gil import release_gil
 from bm25rag.common.strings import TEXT, FieldTexts, utf8
 from bm25rag.common.threads import Helpers
-from bm25rag.kernels.records import Run
 from bm25rag.metadata.field_builder import FieldsBuilder
 from bm25rag.segments.postings import Postings
 from bm25rag.segments.postings_builder import TermColumn, build_postings
@@ -158,10 +157,14 @@ def _finish(
     runs = [one.run for one in batches]
     if names is None:
         return partial(build_postings, terms, runs, lengths), (int(lengths.sum(dtype=np.int64)),)
-    from bm25rag.segments.text_fields import TextFields, number_rows  # few indexes have fields
+    from bm25rag.segments.text_fields import (  # few indexes have fields
+        TextFields,
+        number_rows,
+        number_runs,
+    )
 
     by_document = lengths.reshape(-1, len(names))
-    rows = _number_runs(runs, batches, len(names))
+    rows = number_runs(runs, [one.rows for one in batches if one.rows is not None], len(names))
     distinct, numbers = number_rows(by_document)
     fields = TextFields(names, rows, distinct)
     return partial(build_postings, terms, runs, numbers, fields), _tokens(by_document)
@@ -173,7 +176,7 @@ def _finish_analyses(
     """Do the same for several analyses, whose terms are put into their spaces."""
     from bm25rag.analysis.spaces import into_space  # few indexes have several
     from bm25rag.columns.merge import LivingStrings, join_columns
-    from bm25rag.segments.text_fields import TextFields, number_lengths
+    from bm25rag.segments.text_fields import TextFields, number_lengths, number_runs
 
     columns = [into_space(column, place) for place, (column, _) in enumerate(counted)]
     terms = TermColumn(join_columns([LivingStrings(column, None) for column in columns]))
@@ -185,7 +188,7 @@ def _finish_analyses(
         for one in own
     ]
     by_document = np.column_stack([_lengths(own) for _, own in counted])
-    rows = _number_runs(runs, batches, len(counted))
+    rows = number_runs(runs, [one.rows for one in batches if one.rows is not None], len(counted))
     distinct, (numbers, *of_analyses) = number_lengths(by_document)
     # As the fields of an index have names, analyses have numbers, but for the first.
     names = ("", *map(str, range(1, len(counted))))
@@ -196,12 +199,6 @@ def _finish_analyses(
 
 def _lengths(counted: list[Counted]) -> UInt32:
     return np.concatenate([np.empty(0, np.uint32), *(one.lengths for one in counted)])
-
-
-def _number_runs(runs: list[Run], counted: list[Counted], columns: int) -> UInt32:
-    from bm25rag.segments.text_fields import number_runs
-
-    return number_runs(runs, [one.rows for one in counted if one.rows is not None], columns)
 
 
 def _tokens(lengths: UInt32) -> tuple[int, ...]:

@@ -116,13 +116,12 @@ class SegmentView:
     def count_living(self, starts: Int64) -> int:
         """Count the living documents of a term, given what ``Postings.find`` returns for it."""
         count = int(starts[-1] - starts[0])
-        return count - self._deleted_of(starts) if count and len(self.deleted) else count
-
-    def _deleted_of(self, starts: Int64) -> int:
+        if not count or not len(self.deleted):
+            return count
         place = int(starts[0]), int(starts[-1])
         if place not in self._deleted_postings:
             self._deleted_postings[place] = self._count_deleted(starts)
-        return self._deleted_postings[place]
+        return count - self._deleted_postings[place]
 
     def _count_deleted(self, starts: Int64) -> int:
         documents, living = self.segment.postings.documents_of(starts), self.living
