@@ -326,7 +326,8 @@ class Analyzer:
 
         They are the terms of a document without ``query_stopwords``, unless no other term is
         left, and without characters and clusters that their bigrams make unnecessary; with those
-        of what may be written in one word ("type 2") or in two ("covid19").
+        of what may be written in one word ("type 2") or in two ("covid19"). Beside runs without
+        spaces, which have many terms, each other word is there three times.
 
         Parameters
         ----------
@@ -349,7 +350,7 @@ class Analyzer:
                     return terms or self._all_terms.of_text(folded) or []
         if self.tokenizer is not None or not isinstance(text, str):
             return self.find_words(text)
-        words = self.splitter.find_words(text, True)
+        words = self.splitter.find_asked(text)
         terms = self._wanted_terms.of(words, text) or self._question_terms.of(words, text)
         return terms or self._all_terms.of(words, text)
 

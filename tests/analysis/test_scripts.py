@@ -80,3 +80,36 @@ def test_arabic_endings_meet() -> None:
     assert analyzer.terms(university) == analyzer.terms(universities)
     assert snowball.terms(university) != snowball.terms(universities)
     assert analyzer.stems(["لا", "ي"]) == ["لا", "ي"]
+
+
+def test_words_beside_a_run_count_three_times_in_questions() -> None:
+    analyzer = Analyzer("japanese")
+    assert analyzer.terms("2015年のUSB") == ["2015", "年の", "年", "usb"]
+    assert analyzer.query_terms("2015年のUSB") == [*["2015"] * 3, "年の", "年", *["usb"] * 3]
+    assert analyzer.query_terms("USB, 2015") == ["usb", "2015"]
+    assert analyzer.query_terms("年の") == ["年の", "年"]
+    index = BM25Index.from_texts(["年の初めの天気", "USBの規格", "雨"], analyzer=analyzer)
+    assert [(one.term, one.count) for one in index.explain("USB初め", "1").terms] == [
+        ("usb", 3), ("初め", 1), ("初", 1)
+    ]  # fmt: skip
+    assert [hit.id for hit in index.search("USBは年の")] == ["1", "0"]
+
+
+MIXED = (
+    "2015年のUSB", "年の", "usb", "", "\U00020000\U00020001 Bb", "ლამაზი 天気 \U0001f600",
+    "天気\U0001f600", "ế xin 天", "แมว cats", "คา", "가나 다 x", "the 天気", "e-mailの type 2",
+    "１２月 ﾃﾚﾋﾞ tv", "ⅷ x天", "天",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("language", ["english", "japanese", "vietnamese", None])
+def test_questions_have_the_same_terms_alone_and_together(language: str | None) -> None:
+    analyzer = Analyzer(language)
+    asked = [*MIXED, *(f"{one} {other}" for one in MIXED for other in MIXED)]
+    assert [*analyzer.query_terms_of_each(asked)] == [*map(analyzer.query_terms, asked)]
+
+
+def test_what_is_cut_by_no_rule_is_no_run() -> None:
+    off = Analyzer(None, cjk=False)
+    assert off.query_terms("天気 usb") == ["天気", "usb"]
+    assert Analyzer(None, ngrams=3).query_terms("天気 usb").count("usb") == 1

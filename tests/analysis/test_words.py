@@ -154,7 +154,6 @@ def test_the_pattern_of_the_paper_is_one_setting_away() -> None:
     ("text", "expected"),
     [
         ("\u0440aypal", ["\u0440aypal"]),
-        ("x漢y", ["x", "漢", "y"]),
         ("\U0001f468\u200d\U0001f4bb code \u2764️", ["\U0001f468", "\U0001f4bb", "code", "\u2764"]),
         ("\ud800red \udfff", ["red"]),
         ("می\u200cخواهم", ["می", "خواهم"]),
@@ -165,6 +164,11 @@ def test_the_pattern_of_the_paper_is_one_setting_away() -> None:
 def test_odd_texts_have_the_terms_one_would_expect(text: str, expected: list[str]) -> None:
     assert PLAIN.terms(text) == expected
     assert PLAIN.query_terms(text) == expected
+
+
+def test_letters_around_a_character_are_words() -> None:
+    assert PLAIN.terms("x漢y") == ["x", "漢", "y"]
+    assert PLAIN.query_terms("x漢y") == ["x", "x", "x", "漢", "y", "y", "y"]
 
 
 @pytest.mark.usefixtures("backend")
