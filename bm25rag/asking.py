@@ -179,19 +179,15 @@ class Asking(NamedTuple):
             return index.search(question, k)
         if filter is not None and is_blank(question):
             index.search(question or "", k, min_score=self.min_score)  # checks them
-            passing = index.get(index.ids(filter, k=k, offset=self.offset))
-            return [_unscored(document) for document in passing]
+            return [
+                Hit(one.id, 0.0, one.text, one.metadata, one.payload, fields=one.fields)
+                for one in index.get(index.ids(filter, k=k, offset=self.offset))
+            ]
         asked, correct = self.rewrite(self.read(question, index), index, filter)
         return index.search(asked, k, filter, correct=correct, **self.page)
 
 
 _USUAL = Asking()
-
-
-def _unscored(document: Document) -> Hit:
-    return Hit(
-        document.id, 0.0, document.text, document.metadata, document.payload, fields=document.fields
-    )
 
 
 def is_blank(question: object) -> bool:

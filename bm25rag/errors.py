@@ -91,11 +91,6 @@ class MetadataError(BM25Error, ValueError):
         What is wrong, what was expected, and what to do.
     row
         The element of the argument that has it, such as ``documents[7]``.
-
-    Attributes
-    ----------
-    document, key, problem, row
-        As given.
     """
 
     def __init__(self, document: str, key: str, problem: str, row: str = "") -> None:
@@ -133,20 +128,7 @@ class ClusterError(BM25Error, RuntimeError):
 
 
 class ShardUnavailableError(ClusterError):
-    """No replica of some shards answered within the deadline; the message names them.
-
-    Parameters
-    ----------
-    message
-        The whole message.
-    shards
-        Their numbers.
-
-    Attributes
-    ----------
-    shards
-        As given.
-    """
+    """No replica of some shards, which are its ``shards``, answered within the deadline."""
 
     def __init__(self, message: str, shards: tuple[int, ...] = ()) -> None:
         super().__init__(message, shards)

@@ -99,7 +99,9 @@ def fuse(
     factors = check_fusion(method, weights, rank_constant, len(several))
     ranked = [_read(number, ranking) for number, ranking in enumerate(several)]
     weighted = list(zip(ranked, factors, strict=True))
-    order = _by_best_rank(ranked)
+    # Each id once: all first ranks in the order of the rankings, all second ranks, ...
+    placed = [(rank, n, id) for n, scores in enumerate(ranked) for rank, id in enumerate(scores)]
+    order = list(dict.fromkeys(id for _, _, id in sorted(placed)))
     fused = dict.fromkeys(order, 0.0)
     for number, (scores, weight) in enumerate(weighted):
         values, lacking = _values(scores, method, number, rank_constant)
@@ -140,7 +142,10 @@ def _read(number: int, ranking: object) -> dict[str, float]:
         id, score = check_pair(f"rankings[{number}][{place}]", pair)
         if type(id) is not str or type(score) is not float or not math.isfinite(score):
             id = check_id(f"the id of rankings[{number}][{place}]", id)
-            score = _check_score(f"the score of {id!r} in rankings[{number}]", score)
+            name, given = f"the score of {id!r} in rankings[{number}]", score
+            score = check_real(name, given, -math.inf, math.inf)
+            if math.isinf(score):
+                raise ValueError(f"{name} must be finite, got {given!r}")
         scores.setdefault(id, score)
     return scores
 
@@ -154,19 +159,6 @@ def check_pair(name: str, pair: Any) -> tuple[Any, Any]:
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a pair (id, score), got {pair!r:.100}") from None
     return id, score
-
-
-def _check_score(name: str, score: object) -> float:
-    checked = check_real(name, score, -math.inf, math.inf)
-    if math.isinf(checked):
-        raise ValueError(f"{name} must be finite, got {score!r}")
-    return checked
-
-
-def _by_best_rank(ranked: Sequence[dict[str, float]]) -> list[str]:
-    """Return each id once: all first ranks in the order of the rankings, all second ranks, ..."""
-    placed = [(rank, n, id) for n, scores in enumerate(ranked) for rank, id in enumerate(scores)]
-    return list(dict.fromkeys(id for _, _, id in sorted(placed)))
 
 
 def _values(

@@ -65,39 +65,37 @@ class Place(NamedTuple):
     start: int
 
 
-class GrepMatch:
+class GrepMatch(NamedTuple):
     """A line that matches, in the document of a row.
 
     ``start`` is where in the document it begins, in bytes of UTF-8, each line end counted as one;
     with the row it says where to go on.
     """
 
-    __slots__ = ("_grep", "_number", "_place", "_text", "row", "start")
-
-    def __init__(
-        self, grep: Grep, row: int, place: tuple[int, int], start: int, number: int, text: bytes
-    ) -> None:
-        self._grep, self._place, self._number, self._text = grep, place, number, text
-        self.row: int = row
-        self.start: int = start
+    grep: Grep
+    row: int
+    place: tuple[int, int]
+    start: int
+    number: int
+    text: bytes
 
     @property
     def document(self) -> Document:
         """The document, a fresh one."""
-        return self._grep.snapshot.document(*self._place)
+        return self.grep.snapshot.document(*self.place)
 
     @property
     def line(self) -> Line:
         """The line, and what matches in it: a hundred places at most, with what stands there."""
         spans: list[Span] = []
-        text, at, begin = self._text, 0, 0
-        for match in islice(self._grep.engine.finditer(text), _MOST_SPANS):
+        text, at, begin = self.text, 0, 0
+        for match in islice(self.grep.engine.finditer(text), _MOST_SPANS):
             first, last = match.span()
             if first < last:
                 begin, matched = begin + len(text_of(text[at:first])), text_of(text[first:last])
                 spans.append(Span(begin, begin + len(matched), matched))
                 at = first
-        return Line(self._number, text_of(text), spans)
+        return Line(self.number, text_of(text), spans)
 
 
 class Grep:

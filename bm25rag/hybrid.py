@@ -6,12 +6,11 @@ How two rankings become one is in ``fusion``; of one index alone, ``search.hybri
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal, TypeAlias, get_args
 
-from bm25rag.common.checks import check_choice, check_count, check_flag, check_real, check_sequence
+from bm25rag.common.checks import check_choice, check_count, check_flag, check_sequence
 from bm25rag.common.lazy import lazy_property
 from bm25rag.decay import DecayLike
 from bm25rag.documents import Hit, Hits, Matcher, counted, matched
@@ -122,17 +121,13 @@ class HybridSearch:
         check_fusion(method, weights, rank_constant)
         self._method, self._weights, self._rank_constant = method, weights, rank_constant
         self._skip = check_choice("on_unknown", on_unknown, get_args(OnUnknown)) == "skip"
-        k, self._first = check_count("k", k), check_count("offset", offset)
-        lowest = -math.inf if min_score is None else min_score
-        self._floor = check_real("min_score", lowest, -math.inf, math.inf)
         self._correct, self._expand = check_flag("correct", correct), check_flag("expand", expand)
-        self._last = self._first + k if k else 0
-        self._depth = self.wanted = max(k, check_count("fetch_k", fetch_k))
         # Before anybody is asked, so that nothing that is found can be missing.
         self._snapshot, self._query, self._filter = index.snapshot(), query, parse_filter(filter)
         self._known = index.__contains__ if known is None else known
-        limits = (k, None, None, self._first, group, per_group, decay)
-        self._wanted = check_wanted(self._snapshot._snapshot, *limits)
+        page = (k, None, min_score, offset, group, per_group, decay)
+        self._wanted = check_wanted(self._snapshot._snapshot, *page)
+        self._depth = self.wanted = max(self._wanted.k, check_count("fetch_k", fetch_k))
         self._by_words: list[tuple[str, float]] | None = None
         self._matcher: Matcher | None = None
         self._others: list[tuple[str, float]] = []
@@ -172,8 +167,13 @@ class HybridSearch:
             id, score = check_pair(f"ranking[{place}]", pair)
             scores.setdefault(id, score)
         passing = self._passing(list(scores))
-        if not self._skip:
-            self._check_known([id for id in scores if id not in passing])
+        for id in scores if not self._skip else ():
+            if id not in passing and id not in self._snapshot and not self._known(id):
+                raise ValueError(
+                    f"the other retriever found {id!r}, which is not in the BM25 index: both must "
+                    "hold the same documents under the same ids; if the index only lags behind, "
+                    "on_unknown='skip' leaves such results out"
+                )
         self._others = [pair for pair in scores.items() if pair[0] in passing][: self._depth]
         if len(found) < self.wanted or len(self._others) == self._depth:
             return True
@@ -193,15 +193,6 @@ class HybridSearch:
             return {id for id in ids if id in self._snapshot}
         return {document.id for document in self._snapshot.get(ids, passing)}
 
-    def _check_known(self, ids: Sequence[str]) -> None:
-        for id in ids:
-            if id not in self._snapshot and not self._known(id):
-                raise ValueError(
-                    f"the other retriever found {id!r}, which is not in the BM25 index: both must "
-                    "hold the same documents under the same ids; if the index only lags behind, "
-                    "on_unknown='skip' leaves such results out"
-                )
-
     def hits(self) -> list[Hit]:
         """Return the best documents with their fused scores; new objects. Raise as ``fuse``."""
         if self._by_words is None:
@@ -212,7 +203,7 @@ class HybridSearch:
                 [self._by_words or [], self._others],
                 self._method,
                 self._weights,
-                2 * self._depth if shaped else self._last,
+                2 * self._depth if shaped else self._wanted.depth,
                 self._rank_constant,
             )
         except (TypeError, ValueError) as error:
@@ -228,8 +219,9 @@ class HybridSearch:
             if totals is not None:
                 sizes = {ids[row]: partial(totals.group_size, row) for row in rows}
         else:
-            fused = fused[self._first :]
-        fused = [(id, score) for id, score in fused if score >= self._floor]
+            fused = fused[self._wanted.offset :]
+        if (floor := self._wanted.min_score) is not None:
+            fused = [(id, score) for id, score in fused if score >= floor]
         documents = self._snapshot.get([id for id, _ in fused])
         hits = Hits(
             matched(self._matcher, id, score, one.text, one.metadata, one.payload, None, one.fields)

@@ -11,7 +11,8 @@ from bm25rag.common.arrays import Bool, Int64, as_index
 from bm25rag.common.codec import decode_each
 from bm25rag.filters import FilterSpec
 from bm25rag.index import BM25Index
-from bm25rag.metadata.field import FALSE, LIST, NULL, OTHER, REAL, SHAPE, STRING, TRUE, WHOLE, Field
+from bm25rag.metadata import kinds
+from bm25rag.metadata.field import Field
 from bm25rag.metadata.fields import Fields
 from bm25rag.search.filter_masks import masks_of
 from bm25rag.search.finding import parse_filter
@@ -72,7 +73,7 @@ def _choose(fields: Fields, counts: Bool, showing: Showing, key: str | None) -> 
         field = fields.find(path)
         if field is not None:
             documents = np.arange(fields.count) if field.documents is None else field.documents
-            of_null = field.codes_of(NULL)
+            of_null = field.codes_of(kinds.NULL)
             counted = counts.take(as_index(documents))
             entries = np.flatnonzero(counted & (field.codes >= of_null.stop))
             if len(entries):
@@ -81,8 +82,8 @@ def _choose(fields: Fields, counts: Bool, showing: Showing, key: str | None) -> 
 
 
 def _extremes(field: Field, codes: Int64) -> Int64:
-    chosen = [_of_kind(field, codes, OTHER)]
-    for kind in (FALSE, TRUE, WHOLE, REAL, STRING):
+    chosen = [_of_kind(field, codes, kinds.OTHER)]
+    for kind in (kinds.FALSE, kinds.TRUE, kinds.WHOLE, kinds.REAL, kinds.STRING):
         positions = _of_kind(field, codes, kind)
         if len(positions):
             values = codes[positions]
@@ -92,7 +93,7 @@ def _extremes(field: Field, codes: Int64) -> Int64:
 
 def _values(field: Field, codes: Int64) -> Int64:
     # A code of these kinds stands for more than one value: 1 and 1.0, all lists, dicts alike.
-    several = [_of_kind(field, codes, kind) for kind in (WHOLE, LIST, SHAPE)]
+    several = [_of_kind(field, codes, kind) for kind in (kinds.WHOLE, kinds.LIST, kinds.SHAPE)]
     return np.concatenate([np.unique(codes, return_index=True)[1], *several])
 
 

@@ -96,6 +96,7 @@ def read(
     if at < len(documents):
         more = write_cursor(asked, (at, place, character), digest(known[: at + 1]))
     total = sum(len(own) for _, own in wanted)
+    held = sum(line_count(one.text) for one in documents if one.text is not None)
     return answers.make_answer(
         "documents",
         parts,
@@ -104,7 +105,7 @@ def read(
         unit="lines",
         truncated=cut,
         cursor=more,
-        nothing=f"There are no such lines: the text has {_line_count(documents):,}.",
+        nothing=f"There are no such lines: the text has {held:,}.",
     )
 
 
@@ -165,10 +166,6 @@ def _text_lines(document: Document, span: tuple[int, int | None] | None) -> tupl
         return 1, texts
     first, last = span
     return first, texts[first - 1 : last]
-
-
-def _line_count(documents: Sequence[Document]) -> int:
-    return sum(line_count(document.text) for document in documents if document.text is not None)
 
 
 def _is_cut(name: object) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from bm25rag.agents import answers
 from bm25rag.agents.answers import Answer, Part
@@ -116,7 +116,8 @@ def search(
         raise ValueError(message)
     both = filter_within(filter, within)
     shaping = {"group": group, "per_group": per_group, "decay": decay}
-    ranking = _Ranking(index.snapshot(), question, vector, both, shaping, options or {}, beside)
+    more: Mapping[str, Any] = {} if vector is not None or options is None else options
+    ranking = _Ranking(index.snapshot(), question, vector, both, shaping, more, beside)
     given = [[*texts] for texts in parts_asked[:-1]]
     asked = digest("search", scope, query, vector, filter, given, field, shaping)
     offset, before = 0, ""
@@ -124,7 +125,7 @@ def search(
         (offset,), before = read_cursor(cursor, asked, 1)
     if offset > _DEEPEST:
         raise stale()
-    hits, total = ranking.first(offset + wanted)
+    hits, total, cut = ranking.first(offset + wanted)
     if cursor is not None and (len(hits) < offset or _ids_of(hits[:offset]) != before):
         raise stale()
     page = [hit for own in ranking.by_group(hits[offset:])[:wanted] for hit in own]
@@ -132,7 +133,7 @@ def search(
     parts = _shown(page, offset, room, metadata)
     last = offset + len(parts)
     has_more = total is None or last < len(hits) or len(ranking.by_group(hits)) < total
-    more = write_cursor(asked, (last,), _ids_of(hits[:last])) if has_more else None
+    following = write_cursor(asked, (last,), _ids_of(hits[:last])) if has_more else None
     end = "; cursors lead no further, so ask for less" if has_more and last > _DEEPEST else ""
     parts_given = any(parts_asked[:4])
     analyzer = index.analyzer  # stop words alone find only texts that have nothing else
@@ -150,7 +151,7 @@ def search(
         unit=f"{'documents' if group is None else 'groups'} that match{end}",
         each="" if group is None else "documents",
         truncated=bool(end) or any("characters" in part.content for part in parts),
-        cursor=more if parts and last <= _DEEPEST else None,
+        cursor=following if parts and last <= _DEEPEST else None,
         at_least=len(ranking.by_group(hits)),
         nothing=(
             "No word of the query counts: stop words and signs do not; use other words."
@@ -158,36 +159,28 @@ def search(
             else f"No document that may be found has {has}."
         ),
     )
-    if not ranking.cut:
+    if not cut:
         return answer
     content = answer.content | {"incomplete": _INCOMPLETE}
     return Answer(content, f"{_INCOMPLETE}\n\n{answer.text}")
 
 
-class _Ranking:
+class _Ranking(NamedTuple):
     """What was asked for, of an index that does not change."""
 
-    def __init__(
-        self,
-        index: BM25Index,
-        query: str | Query | None,
-        vector: Vector | None,
-        filter: Filter | None,
-        shaping: Mapping[str, Any],
-        options: Mapping[str, Any],
-        beside: Beside | None,
-    ) -> None:
-        self.index, self.query, self.vector, self.beside = index, query, vector, beside
-        self.filter, self.shaping = filter, shaping
-        self.options: dict[str, Any] = {} if vector is not None else {**options}
-        self._group: str | None = {**shaping, **self.options}["group"]
-        # Whether there was no time to look into all texts.
-        self.cut = False
+    searched: BM25Index
+    query: str | Query | None
+    vector: Vector | None
+    filter: Filter | None
+    shaping: Mapping[str, Any]
+    options: Mapping[str, Any]
+    beside: Beside | None
 
-    def first(self, k: int) -> tuple[list[Hit], int | None]:
+    def first(self, k: int) -> tuple[list[Hit], int | None, bool]:
         """Return the best k, documents or groups, and how many there are; perhaps ``None``.
 
-        Hits of a group stand together, so that asking for more returns the same hits first.
+        Hits of a group stand together, so that asking for more returns the same hits first. Last
+        comes whether there was no time to look into all texts.
         """
         hits, batch = self._found(k)
         groups = self.by_group(hits)
@@ -197,15 +190,17 @@ class _Ranking:
                 total = None  # all texts that have the words would have to be looked at
             elif batch is not None:
                 total = int(batch.totals()[0])
-        return [hit for own in groups[:k] for hit in own], total
+        cut = batch is not None and bool(batch.cut)
+        return [hit for own in groups[:k] for hit in own], total, cut
 
     def by_group(self, hits: Sequence[Hit]) -> list[list[Hit]]:
         """Return hits by their groups, in the order of the first of each."""
-        if self._group is None:
+        group = {**self.shaping, **self.options}["group"]
+        if group is None:
             return [[hit] for hit in hits]
         groups: dict[object, list[Hit]] = {}
         for hit in hits:
-            key = group_key(group_value(hit, self._group))
+            key = group_key(group_value(hit, group))
             groups.setdefault((hit.id,) if key is None else key, []).append(hit)
         return [*groups.values()]
 
@@ -217,14 +212,15 @@ class _Ranking:
         if self.vector is None:
             one: list[QueryLike] = [self.query or ""]
             options: Any = {"threads": 1, **shaping, **self.options}
-            batch = self.index.search_batch(one, k, self.filter, **options)
-            self.cut = bool(batch.cut)
+            batch = self.searched.search_batch(one, k, self.filter, **options)
         elif self.query is None:
-            vectors = self.index.vectors
+            vectors = self.searched.vectors
             batch = vectors.search_batch([self.vector], k, self.filter, **shaping)
         else:  # the same ranking, however many are wanted of it
             options = {"fetch_k": _FUSED, **shaping}
-            hits = self.index.search_hybrid(self.query, self.vector, _FUSED, self.filter, **options)
+            hits = self.searched.search_hybrid(
+                self.query, self.vector, _FUSED, self.filter, **options
+            )
             return hits, None
         (hits,) = batch.hits()
         return hits, batch
@@ -233,7 +229,7 @@ class _Ranking:
         """Return all that are fused with what another retriever finds."""
         options: Any = {**self.shaping, **self.options}
         depth = max(MOST_HITS, options.get("fetch_k", 0))
-        search = HybridSearch(self.index, query, depth, self.filter, **options)
+        search = HybridSearch(self.searched, query, depth, self.filter, **options)
         text = query if isinstance(query, str) else query.as_text()
         while not search.take(beside(text, search.wanted)):
             pass

@@ -90,6 +90,4 @@ class _Folds(dict[int, str]):
         return unicodedata.normalize("NFC", _DROPPED.sub("", letter))
 
 
-@lru_cache(maxsize=8)
-def _folds(kept: str) -> _Folds:
-    return _Folds(kept)
+_folds = lru_cache(maxsize=8)(_Folds)

@@ -60,6 +60,9 @@ _SOME = 4
 class Analyzer:
     r"""Turns texts into terms; saved with the index, and used for documents and questions alike.
 
+    Methods raise ``TypeError`` for a text that is no string, and for what a tokenizer returns that
+    is no list of strings.
+
     Parameters
     ----------
     language
@@ -214,8 +217,6 @@ class Analyzer:
             fold_accents=self.fold_accents,
             ngrams=self.ngrams,
         )
-        # Whether what is also one word, as "e-mail" is, has a term.
-        self.joins_words: bool = self.tokenizer is None and self.splitter.joins_words
         self._stemmer = None if self.stemmer is None else Stemmer(self.stemmer)
         self._document_terms = _WordTerms(self, question=False)
         self._question_terms = _WordTerms(self, question=True)
@@ -293,33 +294,12 @@ class Analyzer:
         ----------
         text
             Any string.
-
-        Raises
-        ------
-        TypeError
-            If ``text`` is not a string, or the tokenizer returns no list of strings.
         """
-        words = self.find_words(text)
+        words = self._find_words(text)
         if self.tokenizer is not None:
             return words
-        words += self.joined_words(text)
+        words += self.splitter.joined_words(text)
         return self._document_terms.of(words) or (self._all_terms.of(words) if words else words)
-
-    def joined_words(self, text: str, question: bool = False) -> list[str]:
-        """Return what is also one word in a text, as "e-mail" is.
-
-        Parameters
-        ----------
-        text
-            Any string.
-        question
-            Whether it is a question, in which "type 2" is one word, too.
-        """
-        if not self.joins_words:
-            return []
-        if question:
-            return self.splitter.find_otherwise(text, self.unwanted)
-        return self.splitter.joined_words(text)
 
     def query_terms(self, text: str) -> list[str]:
         """Return the terms of a question, in order, repeats included.
@@ -333,11 +313,6 @@ class Analyzer:
         ----------
         text
             Any string.
-
-        Raises
-        ------
-        TypeError
-            If ``text`` is not a string, or the tokenizer returns no list of strings.
         """
         if type(text) is str and not text.isascii():
             text = self.splitter.with_links(text)  # to fold one in Python takes long
@@ -349,7 +324,7 @@ class Analyzer:
                     terms = terms or self._question_terms.of_text(folded)
                     return terms or self._all_terms.of_text(folded) or []
         if self.tokenizer is not None or not isinstance(text, str):
-            return self.find_words(text)
+            return self._find_words(text)
         words = self.splitter.find_asked(text)
         terms = self._wanted_terms.of(words, text) or self._question_terms.of(words, text)
         return terms or self._all_terms.of(words, text)
@@ -362,15 +337,12 @@ class Analyzer:
     def query_terms_of_each(self, texts: Sequence[str]) -> Sequence[list[str]]:
         """Return what ``query_terms`` returns for each of some questions, in less time.
 
+        If there are many, their lists are made when they are asked for.
+
         Parameters
         ----------
         texts
             Any strings.
-
-        Returns
-        -------
-        terms
-            A list for each, made when it is asked for if there are many: ``TermLists``.
         """
         parts: list[Sequence[list[str]]] = []
         for some in in_blocks(texts):
@@ -387,20 +359,12 @@ class Analyzer:
     def whole_words(self, text: str) -> list[str]:
         """Return the words of a document, in order, stop words too, as phrases compare them.
 
+        Of each it is the stems of its tokens; several are joined by NUL.
+
         Parameters
         ----------
         text
             Any string.
-
-        Returns
-        -------
-        words
-            The stems of the tokens of each word; several are joined by NUL.
-
-        Raises
-        ------
-        TypeError
-            If ``text`` is not a string, or the tokenizer returns no list of strings.
         """
         if self._auto and type(text) is str and text.isascii():
             folded = self.splitter.fold(text)
@@ -408,7 +372,7 @@ class Analyzer:
                 whole = self._whole_words.of_text(folded)
                 if whole is not None:
                     return whole
-        words = self.find_words(text)
+        words = self._find_words(text)
         return words if self.tokenizer is not None else self._whole_words.of(words)
 
     def words(self, text: str) -> list[str]:
@@ -418,61 +382,30 @@ class Analyzer:
         ----------
         text
             Any string.
-
-        Raises
-        ------
-        TypeError
-            If ``text`` is not a string, or the tokenizer returns no list of strings.
         """
-        return self.splitter.split_words(self.find_words(text))[0]
+        return self.splitter.split_words(self._find_words(text))[0]
 
     @property
     def keeps_words(self) -> bool:
-        """Whether every word that ``find_words`` returns is a term as it is."""
+        """Whether every word that ``_find_words`` returns is a term as it is."""
         return self.splitter.keeps_words and self.stemmer is None and not self.stopwords
 
-    def find_words(self, text: str, question: bool = False) -> list[str]:
-        """Return the words of a text, which ``splitter`` splits into tokens.
-
-        Parameters
-        ----------
-        text
-            Any string.
-        question
-            Whether the text is a question.
-
-        Raises
-        ------
-        TypeError
-            If ``text`` is not a string, or the tokenizer returns no list of strings.
-        """
+    def _find_words(self, text: str, question: bool = False) -> list[str]:
+        """Return the words of a text, or of a question, which ``splitter`` splits into tokens."""
         if not isinstance(text, str):
             raise TypeError(f"text must be a str, got {type(text).__name__}")
         if self.tokenizer is not None:
             return check_tokens(self.tokenizer(text))
         return self.splitter.find_words(text, question)
 
-    def analyze_words(
+    def _analyze_words(
         self, words: list[str], odd: Sequence[int] | None = None
     ) -> tuple[list[str], dict[int, int], list[int]]:
         """Return the terms of words of documents, those of stop words, too.
 
-        Parameters
-        ----------
-        words
-            Words, as ``find_words`` returns them.
-        odd
-            The indexes of words that are not only ASCII letters and digits, if known; the
-            others are no stop words, then.
-
-        Returns
-        -------
-        terms
-            The terms.
-        counts
-            The number of terms of each word that has none or several, by its index.
-        stopped
-            The indexes of terms that are of stop words.
+        With them come the number of terms of each word that has none or several, by its index, and
+        the indexes of the terms that are of stop words. ``odd`` are the indexes of words that are
+        not only ASCII letters and digits, if known; the others are no stop words, then.
         """
         tokens, counts = self.splitter.split_words(words, odd=odd)
         stems, stopwords = self.stems(tokens), self.stopwords
@@ -625,20 +558,9 @@ class Analyzer:
 class _WordTerms:
     """Remembers the terms of words; threads may share it.
 
-    Words of queries come again; a build analyses each distinct word once without this.
-
-    Parameters
-    ----------
-    analyzer
-        The analyzer.
-    question
-        Whether the words are of questions.
-    wanted
-        Whether to leave ``query_stopwords`` out.
-    whole
-        Whether to keep stop words, and to join the terms of a word by NUL.
-    keeps_all
-        Whether to keep stop words.
+    Words of queries come again; a build analyses each distinct word once without this. Terms are
+    ``wanted`` if those of ``query_stopwords`` are left out; with ``whole``, which also keeps stop
+    words, NUL joins those of a word.
     """
 
     def __init__(
@@ -695,13 +617,6 @@ class _WordTerms:
         """Remember words of documents that have one token each: questions mostly ask for such.
 
         Words with digits are left out if questions also have their parts, and so more terms.
-
-        Parameters
-        ----------
-        words, tokens, counts
-            The words, and what ``WordSplitter.split_words`` has returned for them.
-        stems
-            The stem of each token.
         """
         room = _MOST_LEARNT - len(self._known)
         if room <= 0:
@@ -714,7 +629,7 @@ class _WordTerms:
         rest = len(words) - len(is_single)
         single = islice(compress(words, is_single + [True] * rest), room)
         of_single = compress(zip(tokens, stems, strict=True), is_of_single + [True] * rest)
-        unwanted, splits = self._unwanted, self._analyzer.joins_words
+        unwanted, splits = self._unwanted, self._analyzer.splitter.joins_words
         learnt = {
             word: stem
             for word, (token, stem) in zip(single, of_single, strict=False)
@@ -728,9 +643,10 @@ class _WordTerms:
     def otherwise(self) -> Otherwise | None:
         """How to find the terms of what is also one word in questions."""
         analyzer = self._analyzer
-        if not (analyzer.joins_words and self._asks):
+        splitter = analyzer.splitter
+        if not (splitter.joins_words and self._asks):
             return None
-        splitter, asked = analyzer.splitter, analyzer.unwanted
+        asked = analyzer.unwanted
         return Otherwise(
             find=partial(splitter.find_otherwise, stopwords=asked),
             analyze=analyzer._document_terms.of,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import count
@@ -13,7 +12,6 @@ from bm25rag.columns.column import Column, arrange, build_column
 from bm25rag.common.arrays import Int64, UInt8, UInt32
 from bm25rag.common.gil import in_blocks
 from bm25rag.common.strings import SEPARATOR, text_of, utf8_each
-from bm25rag.kernels import backend
 from bm25rag.kernels.scanner_interface import BEYOND, STOPPED, Scanned, Scanner, Texts
 
 _SEPARATOR = ord(SEPARATOR)
@@ -23,29 +21,27 @@ _AT_ONCE = 4096
 _END = SEPARATOR * BEYOND
 
 
-def new_build_terms() -> BuildTerms:
-    """Return numbers without any terms."""
-    scanner = backend.current().scanner
-    return PlainBuildTerms() if scanner is None else CompiledBuildTerms(scanner)
-
-
-class BuildTerms(ABC):
+class BuildTerms:
     """Gives terms numbers from 0 on, in the order in which they come."""
 
-    @abstractmethod
-    def __len__(self) -> int: ...
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = defaultdict(count().__next__)
 
-    @abstractmethod
+    def __len__(self) -> int:
+        return len(self._numbers)
+
     def number(self, terms: Sequence[str]) -> UInt32:
         """Return the number of each term, uint32."""
+        return np.fromiter(map(self._numbers.__getitem__, terms), np.uint32, len(terms))
 
-    @abstractmethod
     def number_joined(self, terms: Sequence[bytes]) -> UInt32:
         """Return the same for terms that ``join_terms`` has joined, some in each string."""
+        joined = text_of(SEPARATOR.encode().join(terms))
+        return self.number(joined.split(SEPARATOR) if terms else ())
 
-    @abstractmethod
     def column(self) -> Column:
         """Return the terms, in the order of their numbers."""
+        return build_column(utf8_each(list(self._numbers)))
 
     def number_kept(self, terms: list[str], stopped: list[int]) -> UInt32:
         """Return the same for terms of which some, in order, are of stop words: ``STOPPED``."""
@@ -63,31 +59,8 @@ class BuildTerms(ABC):
         return numbers
 
 
-class PlainBuildTerms(BuildTerms):
-    """Numbers in a dict."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = defaultdict(count().__next__)
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    def number(self, terms: Sequence[str]) -> UInt32:
-        """Return the number of each term, uint32."""
-        return np.fromiter(map(self._numbers.__getitem__, terms), np.uint32, len(terms))
-
-    def number_joined(self, terms: Sequence[bytes]) -> UInt32:
-        """Return the same for terms that have been joined."""
-        joined = text_of(SEPARATOR.encode().join(terms))
-        return self.number(joined.split(SEPARATOR) if terms else ())
-
-    def column(self) -> Column:
-        """Return the terms, in the order of their numbers."""
-        return build_column(utf8_each(list(self._numbers)))
-
-
 class CompiledBuildTerms(BuildTerms):
-    """Numbers in a table of the compiled scanner; a fifth of the time and memory of a dict."""
+    """The same in a table of the compiled scanner; a fifth of the time and memory of a dict."""
 
     def __init__(self, scanner: Scanner) -> None:
         self.scanner = scanner
@@ -97,10 +70,10 @@ class CompiledBuildTerms(BuildTerms):
         return int(self._table.used[0])
 
     def number(self, terms: Sequence[str]) -> UInt32:
-        """Return the number of each term, uint32."""
         numbers = [np.empty(0, np.uint32)]
         for some in in_blocks(terms, _AT_ONCE):
-            data = np.frombuffer(_encoded(some), np.uint8)
+            joined = SEPARATOR.join([*some, _END])
+            data = np.frombuffer(joined.encode("utf-8", "surrogatepass"), np.uint8)
             ends = np.flatnonzero(data == _SEPARATOR)
             if len(ends) != len(some) + BEYOND:  # some contain separators
                 lengths = np.fromiter(map(len, utf8_each(some)), np.int64, len(some))
@@ -109,7 +82,6 @@ class CompiledBuildTerms(BuildTerms):
         return np.concatenate(numbers)
 
     def number_joined(self, terms: Sequence[bytes]) -> UInt32:
-        """Return the same for terms that have been joined."""
         if not terms:
             return np.empty(0, np.uint32)
         data = np.frombuffer(SEPARATOR.encode().join([*terms, _END.encode()]), np.uint8)
@@ -125,13 +97,8 @@ class CompiledBuildTerms(BuildTerms):
         return numbers
 
     def column(self) -> Column:
-        """Return the terms, in the order of their numbers."""
         size, end = self._table.used.tolist()
         entries = self._table.entries[:size]
         inside = np.ones(end, np.bool_)
         inside[(entries[:, 2] + entries[:, 3]).astype(np.int64)] = False
         return arrange(entries[:, 3], self._table.pool[:end][inside], np.zeros(size, np.bool_))
-
-
-def _encoded(strings: Sequence[str]) -> bytes:
-    return SEPARATOR.join([*strings, _END]).encode("utf-8", "surrogatepass")

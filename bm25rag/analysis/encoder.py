@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
 from itertools import chain, repeat
@@ -13,13 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bm25rag.analysis.analyzer import Analyzer
-from bm25rag.analysis.build_terms import BuildTerms, CompiledBuildTerms, new_build_terms
+from bm25rag.analysis.build_terms import BuildTerms, CompiledBuildTerms
 from bm25rag.analysis.settings import Tokenizer, check_tokens
 from bm25rag.columns.column import Column, StringBatch, byte_positions, join, join_none
 from bm25rag.common.arrays import Int64, UInt32, as_index
 from bm25rag.common.chunks import Growing
 from bm25rag.common.gil import others_read, releasing_gil
 from bm25rag.common.strings import SEPARATOR, TermList, join_terms, utf8
+from bm25rag.kernels import backend
 from bm25rag.kernels.scanner_interface import BEYOND, SEVERAL, STOPPED, Scanned, Texts
 
 # How many words are stemmed between pauses, and characters of joined terms numbered at a time.
@@ -52,7 +52,8 @@ class Encoder:
 
     def __init__(self, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
-        self._terms = new_build_terms()
+        scanner = backend.current().scanner
+        self._terms = BuildTerms() if scanner is None else CompiledBuildTerms(scanner)
         # The numbers of the terms of each word that was analysed in Python.
         self._of_word: dict[str, list[int]] = {}
         self._scanner: _Scanner | None = None
@@ -85,19 +86,10 @@ class Encoder:
         return partial(_read if scanner is None else scanner.read, texts, stored)
 
     def number(self, read: Read) -> tuple[UInt32, UInt32]:
-        """Return the term numbers of texts that were read.
+        """Return the term of every token of texts that were read, and how many each text has.
 
-        Parameters
-        ----------
-        read
-            What a reader returned; readers are numbered in the order in which they were made.
-
-        Returns
-        -------
-        tokens
-            The term of every token, uint32; stop words are left out, or ``STOPPED``.
-        counts
-            How many tokens each text has, uint32.
+        Stop words are left out, or ``STOPPED``. What readers return is numbered in the order in
+        which these were made.
         """
         if read.scanned is not None and self._scanner is not None:
             tokens, counts = self._scanner.number(read.scanned)
@@ -144,7 +136,7 @@ class Encoder:
             return []
         plain = [text for text in texts if isinstance(text, str)]
         words = [
-            self._analyzer.find_words(text) + self._analyzer.joined_words(text)
+            self._analyzer._find_words(text) + self._analyzer.splitter.joined_words(text)
             for text in releasing_gil(plain)
         ]
         distinct = dict.fromkeys(chain.from_iterable(words))
@@ -183,7 +175,7 @@ def _analyze(
         if odd is not None:
             begin, end = np.searchsorted(odd, (first, first + step))
             own = (odd[begin:end] - first).tolist()
-        analyzed, several, without = analyzer.analyze_words(words[first : first + step], odd=own)
+        analyzed, several, without = analyzer._analyze_words(words[first : first + step], odd=own)
         stopped += [len(analyzed_terms) + place for place in without]
         analyzed_terms += analyzed
         for number, size in several.items():
@@ -236,7 +228,7 @@ class _Scanner:
         self._analyzer = analyzer
         self._terms = terms
         self._scanner = scanner = terms.scanner
-        self._texts = analyzer.splitter.new_text_scanner(scanner, analyzer.joins_words)
+        self._texts = analyzer.splitter.new_text_scanner(scanner, analyzer.splitter.joins_words)
         self._words = scanner.new_words(1 << 10)
         self._analyzed = 0  # bytes of the pool whose words have been analysed
         self._keeps = analyzer.keeps_words
@@ -247,11 +239,12 @@ class _Scanner:
         self._starts.append(np.zeros(1, np.int64))
         self._knows_stopwords = not analyzer.splitter.splits_all
         if self._knows_stopwords:
-            self._add_stopwords(analyzer.stopwords)
+            self._add_stopwords()
 
-    def _add_stopwords(self, stopwords: AbstractSet[str]) -> None:
+    def _add_stopwords(self) -> None:
         """Know stop words of ASCII letters and digits: other words are not looked up in them."""
-        plain = [f"{word}\n" for word in sorted(stopwords) if word.isascii() and word.isalnum()]
+        stopwords = sorted(self._analyzer.stopwords)
+        plain = [f"{word}\n" for word in stopwords if word.isascii() and word.isalnum()]
         data = np.frombuffer("".join(plain).encode(), np.uint8)
         texts = Texts(np.append(data, np.zeros(BEYOND, np.uint8)), np.flatnonzero(data == _END))
         self._words, _ = self._scanner.add_strings(texts, self._words)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -14,30 +13,16 @@ from bm25rag.analysis.settings import FoldRules
 from bm25rag.analysis.unspaced_runs import FIRST_LETTER
 from bm25rag.common.arrays import Array, Bool, Int64, UInt8, UInt64
 from bm25rag.common.gil import releasing_gil
-from bm25rag.kernels.fold_bits import (
-    APOSTROPHE,
-    ASKED_SINGLE,
-    CJK,
-    CLUSTER,
-    COMMA,
-    DIGIT,
-    HASH,
-    KIND,
-    LETTER,
-    MARK,
-    OTHER,
-    PECULIAR,
-    PLUS,
-    SIGN,
-    SINGLE,
-    SIZE,
-    STOP,
-    SYMBOL,
-    WORD,
-)
+from bm25rag.kernels import fold_bits as bits
 from bm25rag.kernels.scanner_interface import CODE_POINTS, PAGE, FoldArrays
 
-_SIGNS = {"'": APOSTROPHE, ".": STOP, ",": COMMA, "+": PLUS, "#": HASH}
+_SIGNS = {
+    "'": bits.APOSTROPHE,
+    ".": bits.STOP,
+    ",": bits.COMMA,
+    "+": bits.PLUS,
+    "#": bits.HASH,
+}
 
 # Patterns of characters that are not below the first that is cut into bigrams.
 _LATE = (scripts.CJK, scripts.HAN, scripts.SINGLES, scripts.SOUTHEAST_ASIAN)
@@ -55,14 +40,7 @@ class FoldTable:
     """The table of some rules; all threads may share it.
 
     Entries are made a page at a time, when a text first needs one: all of them would take
-    0.25 s, and texts of one script need few.
-
-    Attributes
-    ----------
-    entries
-        An entry for each code point, (0x110000,), uint64; 0 if it has not been made.
-    arrays
-        The same for ``Backend.find_words``.
+    0.25 s, and texts of one script need few. One that has not been made is 0.
     """
 
     def __init__(self, rules: FoldRules) -> None:
@@ -77,7 +55,7 @@ class FoldTable:
         for alike in _ALIKE:
             if not wanted.isdisjoint(alike):
                 points = np.arange(alike.start * PAGE, alike.stop * PAGE)
-                first = self._made(points[:1]) >> np.uint64(SIZE) << np.uint64(SIZE)
+                first = self._made(points[:1]) >> np.uint64(bits.SIZE) << np.uint64(bits.SIZE)
                 self.entries[points] = first | _utf8(points.astype(np.uint64))
                 wanted.difference_update(alike)
         if wanted:
@@ -89,7 +67,7 @@ class FoldTable:
         entries = _entries(points, rules)
         if rules.auto:
             mask = _which(scripts.APOSTROPHES, characters)
-            entries[mask] = self.entries[ord("'")] | entries[mask] & np.uint64(1 << PECULIAR)
+            entries[mask] = self.entries[ord("'")] | entries[mask] & np.uint64(1 << bits.PECULIAR)
         if rules.cjk and scripts.WIDTH_FORMS.search(characters):
             # Full-width and half-width forms have the entries of the usual characters.
             mask = _which(scripts.WIDTH_FORMS, characters)
@@ -97,23 +75,16 @@ class FoldTable:
             # A sound mark is combined with the kana before it.
             # Links of words are looked for in ASCII alone.
             alone = [*_SOUND_MARKS, *(_LINKS if rules.auto else ())]
-            whole = np.isin(usual, alone) * np.uint64(1 << PECULIAR)
+            whole = np.isin(usual, alone) * np.uint64(1 << bits.PECULIAR)
             entries[mask] = _entries(np.array(usual, np.int64), rules) | whole
         return entries
 
 
-@lru_cache(maxsize=4)
-def fold_table(rules: FoldRules) -> FoldTable:
-    """Return the table of some rules."""
-    return FoldTable(rules)
+fold_table = lru_cache(maxsize=4)(FoldTable)
 
 
 def _string(points: Int64) -> str:
     return points.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
-
-
-def _points(characters: str) -> Int64:
-    return np.frombuffer(characters.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.int64)
 
 
 def _entries(points: Int64, rules: FoldRules) -> UInt64:
@@ -123,7 +94,7 @@ def _entries(points: Int64, rules: FoldRules) -> UInt64:
     if not np.array_equal(lower, points):
         peculiar |= _lower(lower, rules)[1]
     roles = _roles(_string(lower), rules)
-    return _utf8(lower.astype(np.uint64)) | roles | peculiar * np.uint64(1 << PECULIAR)
+    return _utf8(lower.astype(np.uint64)) | roles | peculiar * np.uint64(1 << bits.PECULIAR)
 
 
 def _lower(points: Int64, rules: FoldRules) -> tuple[Int64, Bool]:
@@ -132,7 +103,8 @@ def _lower(points: Int64, rules: FoldRules) -> tuple[Int64, Bool]:
     if rules.lowercase:
         all_lowered = scripts.lower(characters, rules.turkish)
         if len(all_lowered) == len(characters):
-            lower = _points(all_lowered)
+            encoded = all_lowered.encode("utf-32-le", "surrogatepass")
+            lower = np.frombuffer(encoded, "<u4").astype(np.int64)
         else:
             for number, character in releasing_gil(enumerate(characters)):
                 lowered = scripts.lower(character, rules.turkish)
@@ -144,9 +116,8 @@ def _lower(points: Int64, rules: FoldRules) -> tuple[Int64, Bool]:
     if rules.turkish:
         peculiar[points == _DOT_ABOVE] = True
     if rules.auto:
-        _mark(peculiar, True, scripts.JOINER, characters)
-        _mark(peculiar, True, scripts.IGNORED, characters)
-        _mark(peculiar, True, scripts.HYPHENS, characters)
+        for pattern in (scripts.JOINER, scripts.IGNORED, scripts.HYPHENS):
+            _mark(peculiar, True, pattern, characters)
     if rules.normalize is not None:
         safe = scripts.NOT_SURELY_NFC if rules.normalize == "NFC" else scripts.NOT_ASCII
         _mark(peculiar, True, safe, characters)
@@ -164,31 +135,32 @@ def _utf8(points: UInt64) -> UInt64:
         points >> 18 | 0xF0 | second << 8 | third << 16 | last << 24,
     ]
     limits = [points < 0x80, points < 0x800, points < 0x10000, points < 0x110000]
-    return np.select(limits, [one | np.uint64(size << SIZE) for size, one in enumerate(sizes, 1)])
+    sized = [one | np.uint64(size << bits.SIZE) for size, one in enumerate(sizes, 1)]
+    return np.select(limits, sized)
 
 
 def _roles(characters: str, rules: FoldRules) -> UInt64:
     """Return kinds, signs and flags of code points."""
-    kinds = np.full(len(characters), OTHER, np.uint8)
-    _mark(kinds, WORD, rules.word, characters)
+    kinds = np.full(len(characters), bits.OTHER, np.uint8)
+    _mark(kinds, bits.WORD, rules.word, characters)
     if rules.auto:
-        _mark(kinds, SYMBOL, scripts.EMOJI, characters)
-        kinds[[unicodedata.category(character)[0] == "M" for character in characters]] = MARK
+        _mark(kinds, bits.SYMBOL, scripts.EMOJI, characters)
+        kinds[[scripts.is_mark(character) for character in characters]] = bits.MARK
     if rules.southeast_asian:
-        _mark(kinds, CLUSTER, scripts.SOUTHEAST_ASIAN, characters)
+        _mark(kinds, bits.CLUSTER, scripts.SOUTHEAST_ASIAN, characters)
     if rules.cjk:
-        _mark(kinds, CJK, scripts.CJK, characters)
-    roles = kinds.astype(np.uint64) << np.uint64(KIND)
+        _mark(kinds, bits.CJK, scripts.CJK, characters)
+    roles = kinds.astype(np.uint64) << np.uint64(bits.KIND)
     if rules.auto:
-        word = kinds == WORD
-        for pattern, flag in ((scripts.LETTER, LETTER), (scripts.DIGIT, DIGIT)):
+        word = kinds == bits.WORD
+        for pattern, flag in ((scripts.LETTER, bits.LETTER), (scripts.DIGIT, bits.DIGIT)):
             roles |= (_which(pattern, characters) & word) * np.uint64(1 << flag)
         for sign, number in _SIGNS.items():
             if sign in characters:
-                roles[characters.index(sign)] |= np.uint64(number << SIGN)
+                roles[characters.index(sign)] |= np.uint64(number << bits.SIGN)
     if rules.singles:
-        roles |= _which(scripts.SINGLES, characters) * np.uint64(1 << SINGLE)
-        roles |= _which(scripts.HAN, characters) * np.uint64(1 << ASKED_SINGLE)
+        roles |= _which(scripts.SINGLES, characters) * np.uint64(1 << bits.SINGLE)
+        roles |= _which(scripts.HAN, characters) * np.uint64(1 << bits.ASKED_SINGLE)
     return roles
 
 

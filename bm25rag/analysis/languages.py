@@ -17,34 +17,19 @@ _LISTS = os.path.join(os.path.dirname(__file__), "stopwords")
 
 
 class Language(NamedTuple):
-    """What the analysis of a language needs.
+    """What the analysis of a language needs; ``None`` for what it has not.
 
-    Attributes
-    ----------
-    name : str
-        The English name in lower case.
-    codes : tuple of str
-        ISO 639-1, then ISO 639-2 and 639-3 codes.
-    stemmer : str or None
-        Name of the stemmer, None where there is none.
-    stopwords : str or None
-        Name of the stop word list, None where there is none.
-    kept_letters : str or None
-        Letters that keep their accents when accents are folded, because readers see them as
-        letters of their own; None if accents are not folded at all.
-    query_stopwords : str or None
-        Name of the list that is removed from questions only, None where there is none.
-    apostrophe : str
-        What an apostrophe does to a word; see ``tokens.split_word``.
+    ``kept_letters`` keep their accents when accents are folded, because readers see them as letters
+    of their own; ``None`` if accents are not folded at all.
     """
 
-    name: str
-    codes: tuple[str, ...]
+    name: str  # in English, in lower case
+    codes: tuple[str, ...]  # of ISO 639-1, then of 639-2 and 639-3
     stemmer: str | None
-    stopwords: str | None
+    stopwords: str | None  # the name of a list
     kept_letters: str | None = None
-    query_stopwords: str | None = None
-    apostrophe: Apostrophe = "ends"
+    query_stopwords: str | None = None  # the list that is removed from questions only
+    apostrophe: Apostrophe = "ends"  # what one does to a word; see ``tokens.split_word``
 
 
 def _language(
@@ -170,11 +155,6 @@ def load_stopwords(name: str) -> frozenset[str]:
     name
         One of `STOPWORD_LISTS`. "english" has the 33 words of Lucene and
         Elasticsearch, "english_long" the 174 of Snowball.
-
-    Returns
-    -------
-    frozenset of str
-        The words.
 
     Raises
     ------

@@ -26,52 +26,32 @@ _BLOCK, _BLOCK_END = 50_000, 1000
 
 
 class Match(NamedTuple):
-    """A word of a text, or a part of one, that becomes a term of the query.
+    """A word of a text, or a part of one, that becomes a term of the query."""
 
-    Parameters
-    ----------
-    start, end
-        Where it is in the text.
-    term
-        The term.
-    begin, stop
-        Where it is in the folded text.
-    folded
-        What stands there.
-    """
-
-    start: int
+    start: int  # where it is in the text
     end: int
     term: str
-    begin: int
+    begin: int  # where it is in the folded text
     stop: int
-    folded: str
+    folded: str  # what stands there
 
 
 class _Block(NamedTuple):
-    """A part of a text, and its words.
-
-    ``joined`` is what is also one word, ``matching`` has by word the tokens that match, each with
-    its term.
-    """
+    """A part of a text, and its words."""
 
     start: int
     text: str
     words: list[str]
-    joined: list[str]
-    matching: dict[str, list[tuple[str, str]]]
+    joined: list[str]  # what is also one word
+    matching: dict[str, list[tuple[str, str]]]  # by word, the tokens that match, with their terms
+
+    def different(self) -> int:
+        """Count the terms that are in it."""
+        return len({term for pairs in self.matching.values() for _, term in pairs})
 
 
 class QueryMatcher(NamedTuple):
-    """Finds in texts the words that become terms of a query.
-
-    Parameters
-    ----------
-    analyzer
-        How texts become terms.
-    terms
-        The terms of the query.
-    """
+    """Finds in texts the words that become terms of a query."""
 
     analyzer: Analyzer
     terms: Collection[str]
@@ -121,7 +101,7 @@ class QueryMatcher(NamedTuple):
         Of a very long text, those of the block with the most different terms.
         """
         blocks = _blocks(text, self.analyzer, frozenset(self.terms))
-        best = max(blocks, key=_different, default=None)  # the first of several
+        best = max(blocks, key=_Block.different, default=None)  # the first of several
         return [] if best is None else _locate(best, self.analyzer)
 
 
@@ -156,15 +136,11 @@ def _blocks(text: str, analyzer: Analyzer, terms: AbstractSet[str]) -> Iterator[
             spaces = (text.rfind(space, end - _BLOCK_END, end) for space in "\n \t")
             end = max(spaces) + 1 or end
         block = text[start:end]
-        words = analyzer.find_words(block)
-        joined = analyzer.joined_words(block)
+        words = analyzer._find_words(block)
+        joined = analyzer.splitter.joined_words(block)
         matching = _terms_of([*{*words, *joined}], analyzer, terms)
         yield _Block(start, block, words, [word for word in joined if word in matching], matching)
         start = end
-
-
-def _different(block: _Block) -> int:
-    return len({term for pairs in block.matching.values() for _, term in pairs})
 
 
 def _terms_of(

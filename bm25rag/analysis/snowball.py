@@ -25,18 +25,7 @@ class WordStemmer(Protocol):
 
 
 def new_stemmer(algorithm: str) -> WordStemmer:
-    """Make a stemmer for one thread.
-
-    Parameters
-    ----------
-    algorithm
-        One of ``algorithms()``.
-
-    Raises
-    ------
-    MemoryError
-        If there is no memory for it.
-    """
+    """Make a stemmer for one thread, of one of ``algorithms()``."""
     library = _library()
     if library.__name__ != "Stemmer":
         return _PureStemmer(library.stemmer(algorithm))

@@ -47,29 +47,10 @@ _MANY = 1 << 14
 class WordSplitter:
     """Finds the words of texts, and splits them into tokens.
 
-    Parameters
-    ----------
-    profile
-        The language; ``None`` for none.
-    token_pattern, form, lowercase, identifiers, fold_accents, ngrams
-        As for ``Analyzer``; ``form`` is its ``normalize``.
-    bigrams
-        Which runs without spaces are cut into bigrams.
-
-    Attributes
-    ----------
-    least
-        Of how many characters a word is at least; 0 if only ``re`` can find words.
-    lowercase
-        As given.
-    keeps_ascii
-        Whether no letters and digits come to be ASCII or cease to be, but for wide ones.
-    splits_all
-        Whether even words of ASCII letters and digits may have several tokens.
-    joins_words
-        Whether "e-mail" is also "email"; see ``links``.
+    The arguments are those of ``Analyzer``, with ``form`` for its ``normalize``.
     """
 
+    # Of how many characters a word is at least; 0 if only ``re`` can find words.
     least: int
 
     def __init__(
@@ -101,9 +82,12 @@ class WordSplitter:
         self._only_lowers_ascii = lowercase and not identifiers and not self._turkish
         self._folds_accents = fold_accents
         self._ngrams = ngrams
-        # NFKC turns more characters into letters of ASCII, and Turkish lower case fewer.
+        # Whether no letters and digits come to be ASCII or cease to be, but for wide ones. NFKC
+        # turns more characters into letters of ASCII, and Turkish lower case fewer.
         self.keeps_ascii: bool = form in (None, "NFC") and not self._turkish
+        # Whether even words of ASCII letters and digits may have several tokens.
         self.splits_all: bool = identifiers or ngrams is not None
+        # Whether "e-mail" is also "email"; see ``links``.
         self.joins_words: bool = self._auto and not self.splits_all
         self._kept_letters = (profile.kept_letters if profile is not None else None) or ""
         self._apostrophe = "ends" if profile is None else profile.apostrophe
@@ -248,13 +232,9 @@ class WordSplitter:
         return answer
 
     def scan_questions(self, texts: Sequence[str]) -> tuple[Texts, Scanned] | None:
-        """Find the words of questions together, as ``find_asked`` does.
+        """Find the words of questions as ``find_asked`` does; return the texts in UTF-8, too.
 
-        Returns
-        -------
-        utf8, scanned
-            The texts in UTF-8, and their words; ``None`` where no compiled scanner finds them, or
-            it is not worth loading.
+        It returns ``None`` where no compiled scanner finds them, or it is not worth loading.
         """
         if not self.least or len(texts) < 2:
             return None
@@ -263,20 +243,16 @@ class WordSplitter:
         scanner = current().scanner
         if scanner is None:
             return None
-        utf8, scanned = self._text_scanner(scanner).scan(texts, question=True)
-        return utf8, scanned if self._ngrams is not None else weigh_each(scanned, self._bigrams)
-
-    def _text_scanner(self, scanner: Scanner) -> TextScanner:
         if self._texts is None:
             self._texts = self.new_text_scanner(scanner)
-        return self._texts
+        utf8, scanned = self._texts.scan(texts, question=True)
+        return utf8, scanned if self._ngrams is not None else weigh_each(scanned, self._bigrams)
 
     def new_text_scanner(self, scanner: Scanner, joins: bool = False) -> TextScanner:
         """Return what runs the compiled scanner by these rules, and finds joined words if told."""
         from bm25rag.analysis.text_scanner import TextScanner  # most questions need none
 
-        rules = self.least, self.drops_possessives, joins
-        return TextScanner(scanner, self.fold, self.with_links, self.fold_rules, rules)
+        return TextScanner(scanner, self, joins)
 
     @lazy_property
     def _fold_table(self) -> FoldTable:
@@ -289,12 +265,7 @@ class WordSplitter:
     ) -> tuple[list[str], dict[int, int]]:
         """Return the tokens of words, before stop words and stemming.
 
-        Returns
-        -------
-        tokens
-            The tokens.
-        counts
-            The number of tokens of each word that has none or several, by its index.
+        With them comes the number of tokens of each word that has none or several, by its index.
         """
         if self._identifiers:
             odd = range(len(words))

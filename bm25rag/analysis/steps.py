@@ -12,42 +12,23 @@ STOP_WORD, QUESTION_STOP_WORD = "a stop word", "a stop word of questions"
 
 
 class Step(NamedTuple):
-    """What becomes of a word of a text.
+    """What becomes of a word of a text."""
 
-    Parameters
-    ----------
-    word
-        The word, folded.
-    term
-        Its term; ``None`` if it is dropped.
-    reason
-        Why it is dropped.
-    joined
-        Whether it is what is also one word, as "email" is in "e-mail".
-    """
-
-    word: str
-    term: str | None
-    reason: str | None = None
-    joined: bool = False
+    word: str  # folded
+    term: str | None  # ``None`` if it is dropped
+    reason: str | None = None  # why it is dropped
+    joined: bool = False  # whether it is what is also one word, as "email" is in "e-mail"
 
 
 def analysis_steps(analyzer: Analyzer, text: str, question: bool = False) -> list[Step]:
-    """Return what becomes of the words of a text, by the first analysis, in order.
-
-    Parameters
-    ----------
-    analyzer
-        How texts become terms.
-    text
-        The text.
-    question
-        Whether it is a question.
-    """
-    words = analyzer.find_words(text, question=question)
+    """Return what becomes of the words of a text, by the first analysis, in order."""
+    words = analyzer._find_words(text, question=question)
     if analyzer.tokenizer is not None:
         return [Step(word, word) for word in words]
-    joined = analyzer.joined_words(text, question=question)
+    splitter = analyzer.splitter
+    joined = splitter.joined_words(text)
+    if question and splitter.joins_words:
+        joined = splitter.find_otherwise(text, analyzer.unwanted)
     beside = _tokens(analyzer, joined)
     kept = set(analyzer.query_terms(text)) if question else None
     tokens = _tokens(analyzer, words, question)

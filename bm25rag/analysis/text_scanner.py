@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from bm25rag.analysis.fold_table import fold_table
-from bm25rag.analysis.settings import FoldRules
+from bm25rag.analysis.splitter import WordSplitter
 from bm25rag.columns.column import join
 from bm25rag.common.gil import release_gil
 from bm25rag.common.strings import utf8
@@ -18,24 +18,13 @@ from bm25rag.kernels.scanner_interface import Scanned, Scanner, Texts
 class TextScanner:
     """Runs the compiled scanner by the rules of a splitter; any threads may share it.
 
-    ``fold`` and ``with_links`` are those of a splitter. ``rules`` are how many characters a word
-    has at least, whether possessives are dropped, and whether what is also one word is found; see
-    ``links``.
+    ``joins`` says whether to find what is also one word; see ``links``.
     """
 
-    def __init__(
-        self,
-        scanner: Scanner,
-        fold: Callable[[str], str],
-        with_links: Callable[[str], str],
-        fold_rules: FoldRules,
-        rules: tuple[int, bool, bool],
-    ) -> None:
-        self._scanner = scanner
-        self._fold = fold
-        self._with_links = with_links
-        self._table = fold_table(fold_rules)
-        self._rules = rules
+    def __init__(self, scanner: Scanner, splitter: WordSplitter, joins: bool) -> None:
+        self._scanner, self._splitter = scanner, splitter
+        self._table = fold_table(splitter.fold_rules)
+        self._rules = splitter.least, splitter.drops_possessives, joins
         self._spare: list[Any] = []
 
     def scan(self, texts: Sequence[str], question: bool = False) -> tuple[Texts, Scanned]:
@@ -44,9 +33,9 @@ class TextScanner:
         release_gil()
         if peculiar := self._find_peculiar(arrays):
             # To fold a text takes four times as long as all the rest, and links are often all.
-            folded = [utf8(self._with_links(texts[number])) for number in peculiar]
+            folded = [utf8(self._splitter.with_links(texts[number])) for number in peculiar]
             for place in self._find_peculiar(_together(folded)):
-                folded[place] = utf8(self._fold(texts[peculiar[place]]))
+                folded[place] = utf8(self._splitter.fold(texts[peculiar[place]]))
             self._find_peculiar(_together(folded))
             arrays = _replace(arrays, peculiar, folded)
         rules = *self._rules, question

@@ -45,14 +45,9 @@ def split_word(word: str, apostrophe: Apostrophe) -> list[str]:
     - "C++" and "C#" stay, ".NET" is ".NET" and "NET".
     - Digits of other scripts become ASCII digits; underscores around a token are removed.
 
-    Parameters
-    ----------
-    word
-        A word, as ``scripts.word_pattern`` finds it.
-    apostrophe
-        What an apostrophe does: it ``"ends"`` what is before it, as in English; it ``"joins"``
-        what is around it, as in Ukrainian; or it ``"cuts"`` off an ending, as in Turkish, where
-        "O'nun" is of the pronoun, and "O'Brien" and "D'Artagnan" are names.
+    An apostrophe ``"ends"`` what is before it, as in English; it ``"joins"`` what is around it, as
+    in Ukrainian; or it ``"cuts"`` off an ending, as in Turkish, where "O'nun" is of the pronoun,
+    and "O'Brien" and "D'Artagnan" are names.
     """
     if word.isalpha() or is_number(word):
         return [word.replace(",", "")]

@@ -44,21 +44,11 @@ _FIRST = itemgetter(0)
 
 
 class BigramRules(NamedTuple):
-    """Which runs are cut, and which characters are terms beside the bigrams.
+    """Which runs are cut, and which characters are terms beside the bigrams."""
 
-    Attributes
-    ----------
-    cjk : bool
-        Cut Chinese, Japanese and Korean.
-    southeast_asian : bool
-        Cut Thai, Lao, Khmer and Burmese.
-    singles : bool
-        Characters of Han and Hangul are terms, too.
-    """
-
-    cjk: bool
-    southeast_asian: bool
-    singles: bool
+    cjk: bool  # Chinese, Japanese and Korean are cut
+    southeast_asian: bool  # Thai, Lao, Khmer and Burmese
+    singles: bool  # characters of Han and Hangul are terms, too
 
 
 def find_words_and_bigrams(

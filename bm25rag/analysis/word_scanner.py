@@ -25,27 +25,13 @@ _MARK = "0"
 
 
 class ScannedWords(NamedTuple):
-    """The words of some texts.
-
-    Parameters
-    ----------
-    texts
-        The texts.
-    words
-        The number of each word, one text after another.
-    ends
-        Where the words of each text end.
-    joined, owners
-        What is also one word, as "e-mail" is, by its number, and which text it is in.
-    scanner
-        Knows the numbers.
-    """
+    """The words of some texts, by the numbers that the scanner knows."""
 
     texts: Sequence[str]
-    words: UInt32
-    ends: Int64
-    joined: UInt32
-    owners: Int64
+    words: UInt32  # one text after another
+    ends: Int64  # where the words of each text end
+    joined: UInt32  # what is also one word, as "e-mail" is
+    owners: Int64  # the text that each of these is in
     scanner: WordScanner
 
     def places(self, word: str) -> Int64:
@@ -77,7 +63,7 @@ class ScannedWords(NamedTuple):
 
     def whole_words(self, text: int, wanted: Set[str]) -> WholeWords:
         """Return the words of a text, as the function does."""
-        return self.scanner.whole_words(self.texts[text], wanted)
+        return whole_words(self.scanner.analyzer, self.texts[text], wanted)
 
 
 class WordScanner:
@@ -87,7 +73,7 @@ class WordScanner:
     """
 
     def __init__(self, analyzer: Analyzer) -> None:
-        self._words = _WholeWords(analyzer)
+        self.analyzer, self._words = analyzer, _WholeWords(analyzer)
         self._encoder = Encoder(cast("Analyzer", self._words))
         self._mark = int(self._encoder.number_terms([_MARK])[0])
 
@@ -101,7 +87,7 @@ class WordScanner:
 
     def scan(self, texts: Sequence[str]) -> ScannedWords:
         """Find the words of texts."""
-        joins = self._words.joins_words
+        joins = self._words.splitter.joins_words
         marked = [f"{text} {_MARK}" for text in texts] if joins else texts
         words, counts = self._encoder.encode(marked)
         ends = np.cumsum(counts, dtype=np.int64)
@@ -116,10 +102,6 @@ class WordScanner:
         owners = np.repeat(np.arange(len(texts)), sizes - 1)
         kept = np.delete(words, byte_positions(marks, sizes))
         return ScannedWords(texts, kept, ends - np.cumsum(sizes), joined, owners, self)
-
-    def whole_words(self, text: str, wanted: Set[str]) -> WholeWords:
-        """Return the words of a text, as the function does."""
-        return whole_words(self._words.analyzer, text, wanted)
 
     def numbers(self, words: Collection[str]) -> UInt32:
         """Return the numbers of words."""
@@ -139,11 +121,11 @@ class _WholeWords:
     def __init__(self, analyzer: Analyzer) -> None:
         self.analyzer, self.tokenizer, self.splitter = analyzer, None, analyzer.splitter
         self.keeps_words = analyzer.splitter.keeps_words and analyzer.stemmer is None
-        self.joins_words, self.stopwords = analyzer.joins_words, frozenset[str]()
+        self.stopwords = frozenset[str]()
         # The words of several terms, by each of these.
         self.of_several: dict[str, list[str]] = {}
 
-    def analyze_words(
+    def _analyze_words(
         self, words: list[str], odd: Sequence[int] | None = None
     ) -> tuple[list[str], dict[int, int], list[int]]:
         """Return each word with its terms joined, and which words have none."""

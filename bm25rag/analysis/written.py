@@ -60,18 +60,8 @@ class WholeWords(NamedTuple):
 
 
 def written(analyzer: Analyzer, text: str, question: bool = False) -> Written:
-    """Return the words of a text.
-
-    Parameters
-    ----------
-    analyzer
-        How texts become terms.
-    text
-        Any string.
-    question
-        Whether it is a question, in which "type 2" is one word, too.
-    """
-    words = analyzer.find_words(text)
+    """Return the words of a text; of a question, in which "type 2" is one word, too."""
+    words = analyzer._find_words(text)
     each = _terms_of(analyzer, words)
     kept = [terms for terms in each if terms]
     wholes, folded = _wholes(analyzer, text, question)
@@ -96,7 +86,7 @@ def whole_words(analyzer: Analyzer, text: str, wanted: Set[str]) -> WholeWords:
     Without, it takes a hundredth of the time.
     """
     if _may_join(analyzer, text):
-        joined = [*dict.fromkeys(analyzer.joined_words(text))]
+        joined = [*dict.fromkeys(analyzer.splitter.joined_words(text))]
         terms = (term for own in _terms_of(analyzer, joined) for term, _ in own)
         if not wanted.isdisjoint(terms):
             return WholeWords.of(written(analyzer, text))
@@ -119,7 +109,9 @@ def word_starts(analyzer: Analyzer, words: Sequence[str], folded: str) -> Iterat
 def _wholes(analyzer: Analyzer, text: str, question: bool) -> tuple[list[Joined], str]:
     """Return what is also one word, with where it is in the folded text, which comes with it."""
     splitter = analyzer.splitter
-    if not (_may_join(analyzer, text) or (question and _may_be_numbered(analyzer, text))):
+    # To tell quickly whether there may be any: of questions, also words beside numbers.
+    asks = question and splitter.joins_words and " " in text and scripts.DIGIT.search(text)
+    if not (asks or _may_join(analyzer, text)):
         return [], ""
     folded = splitter.fold(text)
     wholes = [*splitter.find_joined(folded)]
@@ -130,14 +122,10 @@ def _wholes(analyzer: Analyzer, text: str, question: bool) -> tuple[list[Joined]
 
 def _may_join(analyzer: Analyzer, text: str) -> bool:
     """Tell quickly whether there may be joined words in a document."""
-    if not analyzer.joins_words:
+    splitter = analyzer.splitter
+    if not splitter.joins_words:
         return False
-    return not analyzer.splitter.keeps_ascii or scripts.LINK.search(text) is not None
-
-
-def _may_be_numbered(analyzer: Analyzer, text: str) -> bool:
-    """Tell quickly whether there may be words beside numbers in a question."""
-    return analyzer.joins_words and " " in text and scripts.DIGIT.search(text) is not None
+    return not splitter.keeps_ascii or scripts.LINK.search(text) is not None
 
 
 def _terms_of(analyzer: Analyzer, words: list[str]) -> list[tuple[Term, ...]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from bm25rag.common.record import Record
 from bm25rag.filters.operators import Operator
@@ -212,6 +212,7 @@ class _Joined(Record, Filter):
 
     __slots__ = ("_demands", "parts")
     __match_args__ = ("parts",)
+    name: ClassVar[str]
 
     def __init__(self, parts: tuple[Filter, ...], demands: tuple[Demand, ...] = ()) -> None:
         self.parts: Final = tuple(sorted(parts, key=lambda part: part.per_document))
@@ -229,19 +230,21 @@ class _Joined(Record, Filter):
     def per_document(self) -> bool:
         return any(part.per_document for part in self.parts)
 
+    @property
+    def key(self) -> Hashable:
+        keys = frozenset(part.key for part in self.parts)
+        return None if None in keys else (self.name, keys)
+
 
 class And(_Joined):
     """All parts match; without parts, everything does."""
 
     __slots__ = ()
+    name = "$and"
 
     @property
     def rejects_nothing(self) -> bool:
         return all(part.rejects_nothing for part in self.parts)
-
-    @property
-    def key(self) -> Hashable:
-        return _joint_key("$and", self.parts)
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         return all(part.matches(id, metadata) for part in self.parts)
@@ -251,10 +254,7 @@ class Or(_Joined):
     """At least one part matches."""
 
     __slots__ = ()
-
-    @property
-    def key(self) -> Hashable:
-        return _joint_key("$or", self.parts)
+    name = "$or"
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         return any(part.matches(id, metadata) for part in self.parts)
@@ -265,6 +265,7 @@ class Not(_Joined):
 
     __slots__ = ()
     __match_args__ = ("part",)
+    name = "$not"
 
     def __init__(self, part: Filter) -> None:
         super().__init__((part,))
@@ -273,11 +274,6 @@ class Not(_Joined):
     def part(self) -> Filter:
         """The filter that does not match."""
         return self.parts[0]
-
-    @property
-    def key(self) -> Hashable:
-        key = self.part.key
-        return None if key is None else ("$not", key)
 
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         return not self.part.matches(id, metadata)
@@ -296,14 +292,9 @@ def split(filter: Filter | None) -> tuple[Filter | None, Filter | None]:
     looked_up, called = (
         tuple(part for part in side if part is not None) for side in zip(*pairs, strict=True)
     )
-    return _all_of(looked_up) if looked_up else None, _all_of(called)
+    return all_of(looked_up) if looked_up else None, all_of(called)
 
 
-def _all_of(parts: tuple[Filter, ...]) -> Filter:
-    return parts[0] if len(parts) == 1 else And(parts)
-
-
-def _joint_key(name: str, parts: tuple[Filter, ...]) -> Hashable:
-    """Join the parts' keys; None if one part has none."""
-    keys = frozenset(part.key for part in parts)
-    return None if None in keys else (name, keys)
+def all_of(parts: Sequence[Filter]) -> Filter:
+    """Return a filter that passes what all parts pass."""
+    return parts[0] if len(parts) == 1 else And(tuple(parts))

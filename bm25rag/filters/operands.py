@@ -17,7 +17,6 @@ MAX_DEPTH = 100
 
 _SCALARS: frozenset[type] = frozenset({str, int, bool, type(None), date, datetime})
 _ORDERED = frozenset({str, int, float, date, datetime})
-_TEXT, _FLAGS = frozenset({str}), frozenset({bool})
 _COLLECTIONS = (list, tuple, set, frozenset)
 
 
@@ -97,7 +96,7 @@ def read_key(key: Any, at: str, what: str) -> str:
         refuse(at, f"expected {what} as str, got {describe(key)}")
 
 
-def _read_kinds(operand: Any, kinds: frozenset[type], expected: str, at: str) -> Any:
+def _read_kinds(kinds: frozenset[type], expected: str, operand: Any, at: str, depth: int) -> Any:
     """Read a value that comes back from metadata as one of some types."""
     value = operand if type(operand) in kinds else _as_stored(operand)
     if type(value) not in kinds:
@@ -105,23 +104,17 @@ def _read_kinds(operand: Any, kinds: frozenset[type], expected: str, at: str) ->
     return value
 
 
+_read_text = partial(_read_kinds, frozenset({str}), "a string")
+_read_flag = partial(_read_kinds, frozenset({bool}), "true or false")
+
+
 def _read_ordered(operand: Any, at: str, depth: int) -> Any:
-    value = _read_kinds(operand, _ORDERED, "a number, string, date or datetime", at)
+    value = _read_kinds(_ORDERED, "a number, string, date or datetime", operand, at, depth)
     return _read_float(value, at) if type(value) is float else value
 
 
-def _read_text(operand: Any, at: str, depth: int) -> str:
-    text: str = _read_kinds(operand, _TEXT, "a string", at)
-    return text
-
-
-def _read_folded(operand: Any, at: str, depth: int) -> str:
+def _read_folded(operand: Any, at: str, depth: int) -> Any:
     return _read_text(operand, at, depth).casefold()
-
-
-def _read_flag(operand: Any, at: str, depth: int) -> bool:
-    flag: bool = _read_kinds(operand, _FLAGS, "true or false", at)
-    return flag
 
 
 def _read_instant(operand: Any, at: str, depth: int) -> timedelta:

@@ -7,7 +7,8 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from datetime import date, datetime, time
-from typing import Any, ClassVar, Final
+from functools import partial
+from typing import Any, Final
 
 from bm25rag.common.record import Record
 from bm25rag.filters.values import equal, instant, instant_of, key_of, moment_of
@@ -33,7 +34,7 @@ class Operator(Record, ABC):
 
     __slots__ = ("key", "operand")
     __match_args__ = ("operand",)
-    name: ClassVar[str]
+    name: str
 
     def __init__(self, operand: Any, key: Hashable = None) -> None:
         self.operand: Final = operand
@@ -90,7 +91,15 @@ class _OfMembers(Operator):
         They are made on first use: usually the mask is in the cache.
         """
         if not hasattr(self, "_lookup"):
-            object.__setattr__(self, "_lookup", _by_type(self.members))  # two threads may
+            sets: dict[type, set[Any]] = {}
+            sets[int] = sets[float] = set()
+            nested = []
+            for member in self.members:
+                if isinstance(member, list | dict):
+                    nested.append(member)
+                elif member not in _INFINITIES:
+                    sets.setdefault(type(member), set()).add(_hashable(member))
+            object.__setattr__(self, "_lookup", (sets, nested))  # two threads may
         return self._lookup
 
 
@@ -132,28 +141,20 @@ class ContainsAll(_OfMembers):
         )
 
 
-def _by_type(members: tuple[Any, ...]) -> tuple[dict[type, set[Any]], list[Any]]:
-    sets: dict[type, set[Any]] = {}
-    sets[int] = sets[float] = set()
-    nested = []
-    for member in members:
-        if isinstance(member, list | dict):
-            nested.append(member)
-        elif member not in _INFINITIES:
-            sets.setdefault(type(member), set()).add(_hashable(member))
-    return sets, nested
-
-
 def _hashable(value: Any) -> Any:
     """Return a datetime's instant, since Python never equates a naive with an aware one."""
     return instant(value) if type(value) is datetime else value
 
 
 class Comparison(Operator):
-    """An order comparison; values of unlike types do not pass."""
+    """``$lt``, ``$lte``, ``$gt`` or ``$gte``; values of unlike types do not pass."""
 
-    __slots__ = ()
-    compare: ClassVar[staticmethod[[Any, Any], Any]]
+    __slots__ = ("compare", "name")
+
+    def __init__(self, name: str, compare: Callable[[Any, Any], Any], operand: Any) -> None:
+        self.name: Final = name
+        self.compare: Final = compare
+        super().__init__(operand)
 
     def passes(self, value: Any, present: bool = True) -> bool:
         kind, operand = type(self.operand), self.operand
@@ -166,38 +167,6 @@ class Comparison(Operator):
                 and value not in _INFINITIES
             )
         return type(value) is kind and self.compare(value, operand)
-
-
-class Less(Comparison):
-    """``$lt``."""
-
-    __slots__ = ()
-    name = "$lt"
-    compare: ClassVar[staticmethod[[Any, Any], Any]] = staticmethod(operator.lt)
-
-
-class LessOrEqual(Comparison):
-    """``$lte``."""
-
-    __slots__ = ()
-    name = "$lte"
-    compare: ClassVar[staticmethod[[Any, Any], Any]] = staticmethod(operator.le)
-
-
-class Greater(Comparison):
-    """``$gt``."""
-
-    __slots__ = ()
-    name = "$gt"
-    compare: ClassVar[staticmethod[[Any, Any], Any]] = staticmethod(operator.gt)
-
-
-class GreaterOrEqual(Comparison):
-    """``$gte``."""
-
-    __slots__ = ()
-    name = "$gte"
-    compare: ClassVar[staticmethod[[Any, Any], Any]] = staticmethod(operator.ge)
 
 
 class Contains(Operator):
@@ -315,20 +284,17 @@ class AsMoment(Operator):
         )
 
 
-OPERATORS: dict[str, type[Operator]] = {
-    kind.name: kind
-    for kind in (
-        Equals,
-        Less,
-        LessOrEqual,
-        Greater,
-        GreaterOrEqual,
-        In,
-        Contains,
-        ContainsAny,
-        ContainsAll,
-        ContainsFolded,
-        StartsWith,
-        Exists,
-    )
+OPERATORS: dict[str, Callable[[Any], Operator]] = {
+    "$eq": Equals,
+    "$lt": partial(Comparison, "$lt", operator.lt),
+    "$lte": partial(Comparison, "$lte", operator.le),
+    "$gt": partial(Comparison, "$gt", operator.gt),
+    "$gte": partial(Comparison, "$gte", operator.ge),
+    "$in": In,
+    "$contains": Contains,
+    "$containsAny": ContainsAny,
+    "$containsAll": ContainsAll,
+    "$icontains": ContainsFolded,
+    "$startswith": StartsWith,
+    "$exists": Exists,
 }

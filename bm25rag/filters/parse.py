@@ -18,6 +18,7 @@ from bm25rag.filters.nodes import (
     IdSet,
     Not,
     Or,
+    all_of,
 )
 from bm25rag.filters.operands import (
     COMPLEMENTS,
@@ -150,7 +151,7 @@ def _parse(spec: Any, at: str, depth: int) -> Filter:
         read = _clause if looks is None else _equality
         parts = [read(name, one, _below(at, name), depth) for name, one in named.items()]
         if looks is None:
-            return _conjunction(parts)
+            return all_of(parts)
         return And(tuple(parts), (Demand(looks[0], at, strict=False, meant=looks[1]),))
     if isinstance(spec, set | frozenset):
         if wrong := _non_string(spec):
@@ -164,10 +165,6 @@ def _parse(spec: Any, at: str, depth: int) -> Filter:
 def _non_string(ids: set[Any] | frozenset[Any]) -> str:
     """Name the type of a member that is not a string; empty if there is none."""
     return next((describe(member) for member in ids if not isinstance(member, str)), "")
-
-
-def _conjunction(parts: list[Filter]) -> Filter:
-    return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
 def _below(at: str, name: str) -> str:
@@ -186,7 +183,7 @@ def _clause(name: str, value: Any, at: str, depth: int) -> Filter:
         part = _parse(value, at, depth + 1)
         return And((part,), tuple(Demand(path, at) for path in dict.fromkeys(part.paths)))
     if name == "$and":
-        return _conjunction(_parts(value, at, depth))
+        return all_of(_parts(value, at, depth))
     if name != "$or":
         hint = "operators stand below a field; a field's own $ is written \\$"
         meant = suggest(name, _NAMES) or ";"
@@ -261,9 +258,7 @@ def _operators(subject: _Subject, spec: Any, at: str, depth: int) -> Filter:
         came = "an empty one" if isinstance(spec, dict) else describe(spec)
         refuse(at, f"expected a dict of operators, got {came}")
     named = ((read_key(name, at, "names"), item) for name, item in spec.items())
-    return _conjunction(
-        [_operator(subject, name, item, _below(at, name), depth) for name, item in named]
-    )
+    return all_of([_operator(subject, name, item, _below(at, name), depth) for name, item in named])
 
 
 def _operator(subject: _Subject, name: str, operand: Any, at: str, depth: int) -> Filter:
@@ -271,7 +266,9 @@ def _operator(subject: _Subject, name: str, operand: Any, at: str, depth: int) -
     if name == "$not" and subject.negatable:
         return Not(_operators(subject, operand, at, depth + 1))
     if name == "$date" and subject.dates is not None:
-        return _dates(subject.dates, operand, at, depth + 1)
+        if isinstance(operand, dict):
+            return _operators(subject.dates, operand, at, depth + 1)
+        return _operator(subject.dates, "$eq", operand, at, depth + 1)
     plain = COMPLEMENTS.get(name, name)
     if plain not in subject.readers:
         what = "unknown operator" if name.startswith("$") else "a field's name among operators"
@@ -279,10 +276,3 @@ def _operator(subject: _Subject, name: str, operand: Any, at: str, depth: int) -
         refuse(at, f"{what}{meant} known here: {', '.join(subject.known())}")
     condition = subject.make(plain, subject.readers[plain](operand, at, depth + 1))
     return condition if plain == name else Not(condition)
-
-
-def _dates(subject: _Subject, value: Any, at: str, depth: int) -> Filter:
-    """Parse what stands below ``$date``: a dict of operators, or a date."""
-    if isinstance(value, dict):
-        return _operators(subject, value, at, depth)
-    return _operator(subject, "$eq", value, at, depth)

@@ -107,8 +107,10 @@ def canonical(value: Any) -> str:
             return "true" if value else "false"
         case str():
             return repr(value)  # not JSON, which spells two lone surrogates like their pair
-        case int() | float():
-            return _canonical_number(value)
+        case int():
+            return hex(value)  # Python limits the length of decimal integers
+        case float():
+            return hex(int(value)) if value.is_integer() else value.hex()
         case datetime():
             return canonical(instant(value))
         case timedelta():
@@ -156,13 +158,6 @@ def key_of(operand: Any) -> Hashable:
     if type(operand) is tuple and _ALIKE.issuperset(map(type, operand)):
         return Members(operand)
     return canonical(operand)
-
-
-def _canonical_number(value: float) -> str:
-    """Spell a number in base 16, because Python limits the length of decimal integers."""
-    if isinstance(value, int):
-        return hex(value)
-    return hex(int(value)) if value.is_integer() else value.hex()
 
 
 def fresh(value: Any) -> Any:

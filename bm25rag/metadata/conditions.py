@@ -22,40 +22,14 @@ from bm25rag.filters.operators import (
     ContainsFolded,
     Equals,
     Exists,
-    GreaterOrEqual,
     In,
-    Less,
-    LessOrEqual,
     StartsWith,
 )
 from bm25rag.filters.values import instant_of, ticks
-from bm25rag.metadata.field import (
-    DATE,
-    FALSE,
-    FLAGS,
-    KNOWN,
-    LIST,
-    NAIVE,
-    NULL,
-    NUMBERS,
-    OTHER,
-    REAL,
-    SHAPE,
-    STRING,
-    TRUE,
-    UTC,
-    WHOLE,
-    ZONED,
-    Field,
-    Path,
-    StringRange,
-    shape_of,
-)
+from bm25rag.metadata import kinds
+from bm25rag.metadata.field import KNOWN, Field, Path, StringRange, shape_of
 from bm25rag.metadata.fields import Fields
 from bm25rag.metadata.instants import NO_MOMENT, Moments, read_iso, texts_of
-
-# Kinds of which a field does not hold the whole value.
-_PARTLY_KNOWN = (LIST, SHAPE)
 
 
 def select(fields: Fields, condition: Condition, scan: Callable[[Bool], Bool]) -> Bool:
@@ -94,16 +68,21 @@ def _passing_values(field: Field, operator: Operator) -> Bool:
             _mark_prefix(field, passing, utf8(prefix))
         case Contains(part) | ContainsFolded(part):
             if type(part) is str:
-                _mark_tested(field, passing, STRING, operator)
+                _mark_tested(field, passing, kinds.STRING, operator)
         case Equals() | In():
             _mark_equal(field, passing, operator.members)
-            _mark_tested(field, passing, OTHER, operator)
+            _mark_tested(field, passing, kinds.OTHER, operator)
         case Comparison():
             _mark_range(field, passing, operator)
-            _mark_tested(field, passing, OTHER, operator)
+            _mark_tested(field, passing, kinds.OTHER, operator)
         case AsInstant(comparison):
             passing |= _passing_values(field, comparison)  # of dates and datetimes
-            _mark_instants(field, passing, STRING, comparison)
+            if isinstance(comparison, Comparison):
+                operand: Any = ticks(comparison.operand)
+                _mark_named(field, passing, kinds.STRING, comparison.compare, operand)
+            elif isinstance(comparison, Equals | In):
+                operand = list(map(ticks, comparison.members))
+                _mark_named(field, passing, kinds.STRING, np.isin, operand)
         case AsMoment():
             _mark_moments(field, passing, operator)
         case _:
@@ -120,22 +99,22 @@ def _mark_equal(field: Field, passing: Bool, operands: Sequence[Any]) -> None:
     """Mark the values that equal one of the operands."""
     keys_by_kind: dict[int, list[Any]] = {}
     if len(operands) > 1 and {str}.issuperset(map(type, operands)):
-        keys_by_kind[STRING], operands = utf8_each(operands), ()
+        keys_by_kind[kinds.STRING], operands = utf8_each(operands), ()
     for operand in operands:
         for kind, key in _keys_of(operand):
             keys_by_kind.setdefault(kind, []).append(key)
     for kind, keys in keys_by_kind.items():
         if field.has(kind):
             passing[field.starts[kind] + _find(field, kind, keys)] = True
-    if UTC in keys_by_kind:
-        _mark_named(field, passing, ZONED, np.isin, keys_by_kind[UTC])
+    if kinds.UTC in keys_by_kind:
+        _mark_named(field, passing, kinds.ZONED, np.isin, keys_by_kind[kinds.UTC])
 
 
 def _find(field: Field, kind: int, keys: list[Any]) -> Int64:
     """Return the positions, among the values of a kind, of those keys that are there."""
-    if kind in FLAGS:
+    if kind in kinds.FLAGS:
         return np.zeros(1, np.int64)
-    if kind in NUMBERS:
+    if kind in kinds.NUMBERS:
         numbers = field.numbers_of(kind)
         wanted = np.array(keys, numbers.dtype)
         positions = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
@@ -162,19 +141,20 @@ def _mark_range(field: Field, passing: Bool, comparison: Comparison) -> None:
     """Mark the values on the right side of the operand."""
     operand = comparison.operand
     number = type(operand) in (int, float)  # compared with both kinds, exactly as Python does
-    for kind, key in [(WHOLE, operand), (REAL, operand)] if number else _keys_of(operand):
+    both = [(kinds.WHOLE, operand), (kinds.REAL, operand)]
+    for kind, key in both if number else _keys_of(operand):
         codes, ranked = field.codes_of(kind), field.ranked(kind)
-        bisect = bisect_left if isinstance(comparison, Less | GreaterOrEqual) else bisect_right
+        bisect = bisect_left if comparison.name in ("$lt", "$gte") else bisect_right
         edge = codes.start + bisect(ranked, key)
-        if isinstance(comparison, Less | LessOrEqual):
+        if comparison.name in ("$lt", "$lte"):
             passing[codes.start : edge] = True
         else:
             passing[edge : codes.stop] = True
-        if kind == UTC:
-            _mark_named(field, passing, ZONED, comparison.compare, key)
+        if kind == kinds.UTC:
+            _mark_named(field, passing, kinds.ZONED, comparison.compare, key)
 
 
-_FLAG_OF = {None: NULL, False: FALSE, True: TRUE}
+_FLAG_OF = {None: kinds.NULL, False: kinds.FALSE, True: kinds.TRUE}
 
 
 def _keys_of(operand: Any) -> list[tuple[int, Any]]:
@@ -185,57 +165,50 @@ def _keys_of(operand: Any) -> list[tuple[int, Any]]:
     if kind is int or kind is float:
         return _keys_of_number(operand)
     if kind is str:
-        return [(STRING, utf8(operand))]
+        return [(kinds.STRING, utf8(operand))]
     if kind is timedelta:  # an operand of $date
-        return [(DATE, ticks(operand)), (NAIVE, ticks(operand)), (UTC, ticks(operand))]
+        return [(each, ticks(operand)) for each in (kinds.DATE, kinds.NAIVE, kinds.UTC)]
     if kind is date or kind is datetime:
         key = ticks(instant_of(operand) or timedelta())
-        return [(DATE, key)] if kind is date else [(NAIVE, key), (UTC, key)]
+        return [(kinds.DATE, key)] if kind is date else [(kinds.NAIVE, key), (kinds.UTC, key)]
     return []
 
 
 def _keys_of_number(number: float) -> list[tuple[int, Any]]:
     if -(2**63) <= number < 2**63 and number == int(number):
-        return [(WHOLE, int(number))]
+        return [(kinds.WHOLE, int(number))]
     try:
-        return [(REAL, float(number))] if float(number) == number else []
+        return [(kinds.REAL, float(number))] if float(number) == number else []
     except OverflowError:
         return []
 
 
 def _mark_prefix(field: Field, passing: Bool, prefix: bytes) -> None:
-    start, strings = field.starts[STRING], field.strings_of(STRING)
+    start, strings = field.starts[kinds.STRING], field.strings_of(kinds.STRING)
     first = bisect_left(strings, prefix)
     last = bisect_right(strings, prefix, key=lambda string: string[: len(prefix)])
     passing[start + first : start + last] = True
 
 
-def _mark_instants(field: Field, passing: Bool, kind: int, comparison: Operator) -> None:
-    """Mark the strings of a kind that name an instant which passes."""
-    if isinstance(comparison, Comparison):
-        _mark_named(field, passing, kind, comparison.compare, ticks(comparison.operand))
-    elif isinstance(comparison, Equals | In):
-        _mark_named(field, passing, kind, np.isin, list(map(ticks, comparison.members)))
-
-
 def _mark_named(field: Field, passing: Bool, kind: int, compare: Any, operand: Any) -> None:
+    """Mark the strings of a kind that name an instant which passes."""
     instants = texts_of(field, kind).read(read_iso).instants
     passing[field.codes_of(kind)] = compare(instants, operand) & (instants != NO_MOMENT)
 
 
 def _mark_moments(field: Field, passing: Bool, operator: AsMoment) -> None:
     """Mark the datetimes, the strings that name one, and in an order the dates, which pass."""
-    for kind in (*([DATE] if operator.orders else []), NAIVE, UTC, STRING, ZONED):
-        if field.has(kind):
+    for kind in (kinds.DATE, kinds.NAIVE, kinds.UTC, kinds.STRING, kinds.ZONED):
+        if field.has(kind) and (operator.orders or kind != kinds.DATE):
             moments = _moments_of(field, kind, operator)
             passing[field.codes_of(kind)] = _pass(moments, operator)
 
 
 def _moments_of(field: Field, kind: int, operator: AsMoment) -> Moments:
-    if kind in NUMBERS:
+    if kind in kinds.NUMBERS:
         numbers = field.numbers_of(kind)
-        return Moments(numbers, numbers, np.full(len(numbers), kind == UTC))
-    if kind == ZONED:
+        return Moments(numbers, numbers, np.full(len(numbers), kind == kinds.UTC))
+    if kind == kinds.ZONED:
         return texts_of(field, kind).read(read_iso)
     return texts_of(field, kind).read(operator.read, type(operator), operator.reading)
 
@@ -275,14 +248,15 @@ def _undecided(fields: Fields, path: Path, field: Field, operator: Operator) -> 
         case Comparison() | StartsWith() | Exists() | AsInstant() | AsMoment():
             pass
         case _:
-            undecided = _of_kinds(fields, field, _PARTLY_KNOWN)
+            # Of these the field does not hold the whole value.
+            undecided = _of_kinds(fields, field, kinds.LIST, kinds.SHAPE)
     return undecided
 
 
-def _of_kinds(fields: Fields, field: Field, kinds: Sequence[int]) -> Bool:
+def _of_kinds(fields: Fields, field: Field, *wanted: int) -> Bool:
     """Return which documents have a value of some kinds."""
     passing = np.zeros(len(field), np.bool_)
-    for kind in kinds:
+    for kind in wanted:
         passing[field.codes_of(kind)] = True
     return field.spread(passing, False, fields.count)
 
@@ -296,7 +270,7 @@ def _may_equal(fields: Fields, path: Path, operand: Any) -> Bool:
     if field is None:
         return np.zeros(fields.count, np.bool_)
     if type(operand) is list:
-        mask = _of_kinds(fields, field, [LIST])
+        mask = _of_kinds(fields, field, kinds.LIST)
         for item in operand:
             mask &= _with_element(fields, path, Contains(item))
         elements = None if operand else fields.find((*path, None))
@@ -306,7 +280,7 @@ def _may_equal(fields: Fields, path: Path, operand: Any) -> Bool:
     if type(operand) is not dict:
         return field.spread(_passing_values(field, Equals(operand)), False, fields.count)
     passing = np.zeros(len(field), np.bool_)
-    passing[field.starts[SHAPE] + _find(field, SHAPE, [utf8(shape_of(operand))])] = True
+    passing[field.starts[kinds.SHAPE] + _find(field, kinds.SHAPE, [utf8(shape_of(operand))])] = True
     mask = field.spread(passing, False, fields.count)
     for key, item in operand.items():
         mask &= _may_equal(fields, (*path, key), item)
@@ -323,8 +297,8 @@ def _with_element(fields: Fields, path: Path, operator: Contains | ContainsFolde
         passing = _passing_values(elements, Equals(operator.operand))
     else:
         passing = np.zeros(len(elements), np.bool_)
-        texts = elements.values(STRING)
-        passing[elements.codes_of(STRING)] = [operator.passes([text]) for text in texts]
+        texts = elements.values(kinds.STRING)
+        passing[elements.codes_of(kinds.STRING)] = [operator.passes([text]) for text in texts]
     mask[as_index(elements.documents[passing.take(as_index(elements.codes))])] = True
     return mask
 
@@ -335,7 +309,7 @@ def _with_elements(
     """Return which documents have a list with any, or all, of the operands as elements."""
     elements, members = fields.find((*path, None)), operator.members
     if isinstance(operator, ContainsAll) and not members:
-        return _of_kinds(fields, field, [LIST])
+        return _of_kinds(fields, field, kinds.LIST)
     mask = np.zeros(fields.count, np.bool_)
     if elements is None or elements.documents is None:  # all lists are empty
         return mask

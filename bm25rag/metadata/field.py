@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise, starmap
 from typing import Any, TypeAlias
 
@@ -17,19 +17,10 @@ from bm25rag.common.codec import decode_metadata
 from bm25rag.common.gil import in_blocks
 from bm25rag.common.strings import text_of
 from bm25rag.filters.values import ticks
+from bm25rag.metadata import kinds
 
 Path: TypeAlias = tuple[str | None, ...]
 """Keys from the top of the metadata down; behind them None for the elements of lists."""
-
-# The kinds of values, in the order of their codes. Of the first four there is one value each.
-# WHOLE is a number without a fraction that int64 holds, REAL any other float. NAIVE is a datetime
-# without a time zone, UTC one in UTC, ZONED one in another time zone. SHAPE is a dict; OTHER an
-# integer that int64 does not hold, or a list or dict inside a list.
-NULL, FALSE, TRUE, LIST, WHOLE, REAL, DATE, NAIVE, UTC, STRING, ZONED, SHAPE, OTHER = range(13)
-KINDS = 13
-FLAGS = range(NULL, WHOLE)
-NUMBERS = range(WHOLE, STRING)
-STRINGS = range(STRING, KINDS)
 
 DAY = ticks(timedelta(days=1))
 LAST_DAY = (date.max.toordinal() - 1) * DAY
@@ -125,20 +116,21 @@ class Field:
 
     def numbers_of(self, kind: int) -> Any:
         """Return the sorted values of a kind that is a number, int64 or float64."""
-        start, stop = self.starts[kind] - self.starts[WHOLE], self.starts[kind + 1]
-        numbers = self.numbers[start : stop - self.starts[WHOLE]]
-        return numbers.view(np.float64 if kind == REAL else np.int64)
+        start, stop = self.starts[kind] - self.starts[kinds.WHOLE], self.starts[kind + 1]
+        numbers = self.numbers[start : stop - self.starts[kinds.WHOLE]]
+        return numbers.view(np.float64 if kind == kinds.REAL else np.int64)
 
     def strings_of(self, kind: int) -> StringRange:
         """Return the sorted values of a kind that is a string."""
         start, stop = self.starts[kind], self.starts[kind + 1]
-        return StringRange(self.column, self.first + start - self.starts[STRING], stop - start)
+        first = self.first + start - self.starts[kinds.STRING]
+        return StringRange(self.column, first, stop - start)
 
     def ranked(self, kind: int) -> Sequence[Any]:
         """Return the sorted values of a number or string, as Python objects when indexed."""
         values = self._ranked.get(kind)
         if values is None:
-            values = self.numbers_of(kind).data if kind in NUMBERS else self.strings_of(kind)
+            values = self.numbers_of(kind).data if kind in kinds.NUMBERS else self.strings_of(kind)
             self._ranked[kind] = values
         return values
 
@@ -147,18 +139,18 @@ class Field:
 
         Not for lists and dicts, of which a field holds only a part.
         """
-        if kind == STRING:
+        if kind == kinds.STRING:
             return self.strings_of(kind).texts()
         decode = _DECODERS[kind]
-        if kind in FLAGS:
+        if kind in kinds.FLAGS:
             return [decode(None)] * self.has(kind)
         return list(map(decode, self.ranked(kind)))
 
     def value(self, kind: int, position: int) -> Any:
         """Return one of ``values(kind)``."""
-        if kind == STRING:
+        if kind == kinds.STRING:
             return text_of(self.ranked(kind)[position])
-        return _DECODERS[kind](None if kind in FLAGS else self.ranked(kind)[position])
+        return _DECODERS[kind](None if kind in kinds.FLAGS else self.ranked(kind)[position])
 
     def spread(self, passing: Bool, missing: bool, count: int) -> Bool:
         """Return which of ``count`` documents have a passing value; ``missing`` for no value."""
@@ -174,34 +166,21 @@ def _decode_other(data: bytes) -> Any:
     return decode_metadata(b'{"":%b}' % data)[""]
 
 
-def _decode_date(day: int) -> date:
-    return date.fromordinal(day // DAY + 1)
-
-
 def _decode_naive(clock: int) -> datetime:
     return datetime(1, 1, 1) + timedelta(microseconds=clock)
 
 
-def _decode_utc(instant: int) -> datetime:
-    return _decode_naive(instant).replace(tzinfo=timezone.utc)  # noqa: UP017 - UTC is a kind here
-
-
-def _decode_zoned(written: bytes) -> datetime:
-    moment: datetime = _decode_other(b'{"$datetime":"%b"}' % written)
-    return moment
-
-
 _DECODERS: dict[int, Callable[[Any], Any]] = {
-    NULL: lambda _: None,
-    FALSE: lambda _: False,
-    TRUE: lambda _: True,
-    WHOLE: int,
-    REAL: float,
-    DATE: _decode_date,
-    NAIVE: _decode_naive,
-    UTC: _decode_utc,
-    ZONED: _decode_zoned,
-    OTHER: _decode_other,
+    kinds.NULL: lambda _: None,
+    kinds.FALSE: lambda _: False,
+    kinds.TRUE: lambda _: True,
+    kinds.WHOLE: int,
+    kinds.REAL: float,
+    kinds.DATE: lambda day: date.fromordinal(day // DAY + 1),
+    kinds.NAIVE: _decode_naive,
+    kinds.UTC: lambda instant: _decode_naive(instant).replace(tzinfo=UTC),
+    kinds.ZONED: lambda written: _decode_other(b'{"$datetime":"%b"}' % written),
+    kinds.OTHER: _decode_other,
 }
 # The kinds of which a field holds whole values.
-KNOWN = (*_DECODERS, STRING)
+KNOWN = (*_DECODERS, kinds.STRING)

@@ -18,27 +18,8 @@ from bm25rag.common.codec import read_plain, unescape
 from bm25rag.common.gil import in_blocks, releasing_gil
 from bm25rag.common.strings import utf8, utf8_each
 from bm25rag.errors import CorruptIndexError
-from bm25rag.metadata.field import (
-    DATE,
-    DAY,
-    FALSE,
-    FLAGS,
-    KINDS,
-    LIST,
-    NAIVE,
-    NULL,
-    NUMBERS,
-    OTHER,
-    REAL,
-    SHAPE,
-    STRING,
-    TRUE,
-    UTC,
-    WHOLE,
-    ZONED,
-    StringRange,
-    shape_of,
-)
+from bm25rag.metadata import kinds
+from bm25rag.metadata.field import DAY, StringRange, shape_of
 from bm25rag.metadata.field_merge import living_source, merge_fields, unite
 from bm25rag.metadata.fields import MAX_FIELDS, Assembler, Fields
 from bm25rag.metadata.instants import NO_MOMENT, Moments, Texts, read_iso
@@ -132,7 +113,7 @@ def _rank(node: Node) -> tuple[Int64, list[Any]]:
             if len(of_kind):
                 by_kind.setdefault(kind, []).append((of_kind, keys))
     codes, start = np.empty(node.count, np.int64), 0
-    ranked: list[Any] = [()] * KINDS
+    ranked: list[Any] = [()] * kinds.KINDS
     for kind in sorted(by_kind):
         of_kinds, keys_of_kind = zip(*by_kind[kind], strict=True)
         ranked[kind], ranks = _distinct(kind, keys_of_kind)
@@ -143,9 +124,9 @@ def _rank(node: Node) -> tuple[Int64, list[Any]]:
 
 def _distinct(kind: int, keys: Sequence[Any]) -> tuple[Any, Int64]:
     """Return the sorted distinct keys of one kind, and the rank of each key."""
-    if kind in FLAGS:
+    if kind in kinds.FLAGS:
         return [None], np.zeros(1, np.int64)
-    if kind in NUMBERS:
+    if kind in kinds.NUMBERS:
         distinct, ranks = np.unique(np.concatenate(keys), return_inverse=True)
         return distinct, ranks
     runs, ranks_in_runs = [], []
@@ -167,12 +148,12 @@ _Sorted: TypeAlias = Iterator[tuple[int, Bool | None, Any]]
 
 def _sort_integers(values: list[int]) -> _Sorted:
     try:
-        yield WHOLE, None, np.array(values, np.int64)
+        yield kinds.WHOLE, None, np.array(values, np.int64)
     except OverflowError:
         fits = np.array([-(2**63) <= value < 2**63 for value in values])
         objects = np.array(values, np.object_)
-        yield WHOLE, fits, objects[fits].astype(np.int64)
-        yield OTHER, ~fits, list(map(str, objects[~fits]))
+        yield kinds.WHOLE, fits, objects[fits].astype(np.int64)
+        yield kinds.OTHER, ~fits, list(map(str, objects[~fits]))
 
 
 def _sort_floats(values: list[float]) -> _Sorted:
@@ -180,32 +161,32 @@ def _sort_floats(values: list[float]) -> _Sorted:
     # A float without a fraction is the same value as that int.
     whole = (np.floor(reals) == reals) & (reals >= -(2.0**63)) & (reals < 2.0**63)
     finite = np.isfinite(reals)
-    yield WHOLE, whole, reals[whole].astype(np.int64)
-    yield REAL, finite & ~whole, reals[finite & ~whole]
+    yield kinds.WHOLE, whole, reals[whole].astype(np.int64)
+    yield kinds.REAL, finite & ~whole, reals[finite & ~whole]
     # NaN and infinities equal and order with nothing, so they are not among the sorted numbers.
-    yield OTHER, ~finite, list(map(json.dumps, reals[~finite].tolist()))
+    yield kinds.OTHER, ~finite, list(map(json.dumps, reals[~finite].tolist()))
 
 
 def _sort_bools(values: list[bool]) -> _Sorted:
     true = np.array(values)
-    yield TRUE, true, values[: int(true.sum())]
-    yield FALSE, ~true, values[: int((~true).sum())]
+    yield kinds.TRUE, true, values[: int(true.sum())]
+    yield kinds.FALSE, ~true, values[: int((~true).sum())]
 
 
 def _sort_dates(values: list[Any]) -> _Sorted:
     clocks = _read_moments(values).clocks
     if np.any(clocks % DAY):
         raise CorruptIndexError("stored metadata cannot be read: a date has a time")
-    yield DATE, None, clocks
+    yield kinds.DATE, None, clocks
 
 
 def _sort_datetimes(values: list[Any]) -> _Sorted:
     clocks, instants, aware = _read_moments(values)
     utc = aware & (clocks == instants)
     zoned = aware & ~utc
-    yield NAIVE, ~aware, clocks[~aware]
-    yield UTC, utc, clocks[utc]
-    yield ZONED, zoned, list(compress(values, zoned.tolist()))
+    yield kinds.NAIVE, ~aware, clocks[~aware]
+    yield kinds.UTC, utc, clocks[utc]
+    yield kinds.ZONED, zoned, list(compress(values, zoned.tolist()))
 
 
 def _read_moments(values: list[Any]) -> Moments:
@@ -220,7 +201,7 @@ def _read_moments(values: list[Any]) -> Moments:
 
 def _sort_shapes(values: list[tuple[str, ...]]) -> _Sorted:
     shapes = {keys: shape_of(map(unescape, keys)) for keys in set(values)}
-    yield SHAPE, None, [shapes[keys] for keys in values]
+    yield kinds.SHAPE, None, [shapes[keys] for keys in values]
 
 
 def _unchanged(kind: int, values: list[Any]) -> _Sorted:
@@ -228,15 +209,15 @@ def _unchanged(kind: int, values: list[Any]) -> _Sorted:
 
 
 _SORTERS: dict[type, Callable[[list[Any]], _Sorted]] = {
-    type(None): partial(_unchanged, NULL),
+    type(None): partial(_unchanged, kinds.NULL),
     bool: _sort_bools,
     int: _sort_integers,
     float: _sort_floats,
-    str: partial(_unchanged, STRING),
+    str: partial(_unchanged, kinds.STRING),
     date: _sort_dates,
     datetime: _sort_datetimes,
-    list: partial(_unchanged, LIST),
+    list: partial(_unchanged, kinds.LIST),
     tuple: _sort_shapes,
 }
-_WHOLE = partial(_unchanged, OTHER)
+_WHOLE = partial(_unchanged, kinds.OTHER)
 _SORTERS_IN_LISTS = {list: _WHOLE, dict: _WHOLE}

@@ -12,7 +12,8 @@ import numpy as np
 
 from bm25rag.common.arrays import Bool, Int64, UInt32, Unsigned, as_index
 from bm25rag.common.gil import BLOCK, releasing_gil
-from bm25rag.metadata.field import FLAGS, KINDS, NUMBERS, STRING, Field, Path, StringRange
+from bm25rag.metadata import kinds
+from bm25rag.metadata.field import Field, Path, StringRange
 from bm25rag.metadata.fields import MAX_FIELDS, Assembler, Fields
 
 # Every string so far apart in a sorted run is a candidate for a boundary between blocks.
@@ -57,7 +58,7 @@ def merge_fields(sources: Sequence[Source], merged: Assembler, ordered: bool = T
         fields = [(source, source.fields.find(path)) for source in sources]
         pieces = [_Piece(source, field) for source, field in fields if field is not None]
         counts: list[int] = []
-        for kind in range(KINDS):
+        for kind in range(kinds.KINDS):
             runs = [run for piece in pieces if len(run := _Run(piece, kind))]
             counts.append(_merge_kind(kind, runs, sum(counts), merged))
         size = sum(piece.size for piece in pieces)
@@ -135,7 +136,7 @@ class _Run(Sequence[Any]):
         if piece.used is not None:
             self._codes = np.flatnonzero(piece.used[of_kind]) + of_kind.start
         # Of a flag there is one value, which nothing looks at.
-        self._values = (None,) if kind in FLAGS else piece.field.ranked(kind)
+        self._values = (None,) if kind in kinds.FLAGS else piece.field.ranked(kind)
 
     def __len__(self) -> int:
         return len(self._codes)
@@ -168,14 +169,14 @@ class _Run(Sequence[Any]):
     def part(self, some: slice) -> Any:
         """Return some of the values: an array of numbers, or a list of strings."""
         codes, field = np.asarray(self._codes[some], np.int64), self._piece.field
-        if self._kind in NUMBERS:
+        if self._kind in kinds.NUMBERS:
             return field.numbers_of(self._kind)[codes - self._first]
         if not len(codes):
             return []
         first, last = int(codes[0]), int(codes[-1]) + 1
         if last - first > 2 * len(codes):  # what lies between may be long
             return [self._values[code - self._first] for code in codes.tolist()]
-        place = field.first + first - field.starts[STRING]
+        place = field.first + first - field.starts[kinds.STRING]
         strings = StringRange(field.column, place, last - first)
         if last - first == len(codes):
             return list(strings)
@@ -189,14 +190,14 @@ class _Run(Sequence[Any]):
 
 def _merge_kind(kind: int, runs: Sequence[_Run], start: int, merged: Assembler) -> int:
     """Give the distinct values of a kind codes from ``start`` on; return how many there are."""
-    if kind in FLAGS:
+    if kind in kinds.FLAGS:
         for run in runs:
             run.number(slice(None), start)
         return min(1, len(runs))
     count = 0
     for parts in _aligned_parts(runs) if runs else ():
         values = [run.part(some) for run, some in zip(runs, parts, strict=True)]
-        distinct, ranks = _unite_numbers(values) if kind in NUMBERS else unite(values)
+        distinct, ranks = _unite_numbers(values) if kind in kinds.NUMBERS else unite(values)
         for run, some, own in zip(runs, parts, ranks, strict=True):
             run.number(some, own + (start + count))
         merged.add_values(kind, distinct)

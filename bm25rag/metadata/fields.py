@@ -13,8 +13,10 @@ from bm25rag.columns.column import Column, ColumnBuilder, join, offset_type
 from bm25rag.common.arrays import Array, Int64, UInt32
 from bm25rag.common.chunks import Growing, Spool
 from bm25rag.common.gil import in_blocks
+from bm25rag.common.lazy import lazy_property
 from bm25rag.common.strings import text_of, utf8
-from bm25rag.metadata.field import KINDS, NUMBERS, STRING, STRINGS, WHOLE, Field, Path
+from bm25rag.metadata import kinds
+from bm25rag.metadata.field import Field, Path
 
 # Fields that are kept: those with the most values.
 MAX_FIELDS = 1000
@@ -47,7 +49,6 @@ class Fields:
         self.arrays = arrays
         self.paths = paths
         self.strings = strings
-        self._opened: dict[Path, Field] | None = None
 
     def __reduce__(self) -> tuple[type[Fields], tuple[object, ...]]:
         self.check_all()
@@ -62,15 +63,15 @@ class Fields:
     @property
     def complete(self) -> bool:
         """Whether every path has its field."""
-        self._open()
+        _ = self._opened  # which checks the arrays
         return bool(self.arrays["complete"][0])
 
     def __iter__(self) -> Iterator[Path]:
-        return iter(self._open())
+        return iter(self._opened)
 
     def get(self, path: Path) -> Field | None:
         """Return the field of a path, or ``None``; its values may not be checked yet."""
-        return self._open().get(path)
+        return self._opened.get(path)
 
     def find(self, path: Path) -> Field | None:
         """Return the field of a path; ``None`` if no document has a value there.
@@ -85,51 +86,36 @@ class Fields:
     def check_all(self) -> None:
         """Check everything that comes from a file; raise ``CorruptIndexError``."""
 
-    def _open(self) -> dict[Path, Field]:
-        if self._opened is None:
-            self._opened = self._split()
-        return self._opened
+    @lazy_property
+    def _opened(self) -> dict[Path, Field]:
+        return self._split()
 
     def _split(self) -> dict[Path, Field]:
         """Split the arrays into those of each field."""
-        cursor = _Cursor(self.arrays)
-        counts = self.arrays["counts"].reshape(-1, KINDS).tolist()
+        used, spans = dict.fromkeys(self.arrays, 0), dict[str, slice]()
+
+        def read(name: str, length: int) -> Array:
+            start = used[name]
+            used[name] = start + length
+            spans[name] = slice(start, start + length)
+            return self.arrays[name][spans[name]]
+
+        counts = self.arrays["counts"].reshape(-1, kinds.KINDS).tolist()
         sizes = self.arrays["entries"].tolist()
         opened, first = {}, 0
         for name, distinct, size in zip(self.paths, counts, sizes, strict=True):
             path, starts = self._path_of(bytes(name or b"")), tuple(accumulate(distinct, initial=0))
-            cursor.spans = {}
+            spans = {}
             everywhere = size == self.count and path[-1] is not None
-            opened[path] = Field(
-                None if everywhere else cursor.read("documents", size),
-                cursor.read(codes_for(starts[-1]), size),
-                starts,
-                cursor.read("numbers", starts[STRING] - starts[WHOLE]),
-                self.strings,
-                first,
-                cursor.spans,
-            )
-            first += starts[-1] - starts[STRING]
+            documents = None if everywhere else read("documents", size)
+            codes = read(codes_for(starts[-1]), size)
+            numbers = read("numbers", starts[kinds.STRING] - starts[kinds.WHOLE])
+            opened[path] = Field(documents, codes, starts, numbers, self.strings, first, spans)
+            first += starts[-1] - starts[kinds.STRING]
         return opened
 
     def _path_of(self, name: bytes) -> Path:
         return tuple(json.loads(text_of(name)))
-
-
-class _Cursor:
-    """Reads the arrays of all fields from start to end, one field after the other."""
-
-    def __init__(self, arrays: Arrays) -> None:
-        self._arrays = arrays
-        self._used = dict.fromkeys(arrays, 0)
-        self.spans: dict[str, slice] = {}
-
-    def read(self, name: str, length: int) -> Array:
-        """Return the next ``length`` elements of an array."""
-        start = self._used[name]
-        self._used[name] = start + length
-        self.spans[name] = slice(start, start + length)
-        return self._arrays[name][self.spans[name]]
 
 
 def codes_for(distinct: int) -> str:
@@ -154,9 +140,9 @@ class Assembler:
 
     def add_values(self, kind: int, values: Any) -> None:
         """Add distinct values of the next field: a sorted array of numbers, or strings."""
-        if kind in NUMBERS:
+        if kind in kinds.NUMBERS:
             self._arrays["numbers"].append(values.view(np.uint64))
-        elif kind in STRINGS:
+        elif kind in kinds.STRINGS:
             for block in in_blocks(values):
                 strings = join(block)
                 self._starts.append(np.cumsum(strings.lengths).astype(np.int64) + len(self._data))

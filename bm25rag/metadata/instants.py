@@ -16,7 +16,8 @@ from bm25rag.common.arrays import Bool, Int32, Int64, UInt8, as_index
 from bm25rag.common.gil import releasing_gil
 from bm25rag.common.strings import text_of
 from bm25rag.filters.values import moment_of
-from bm25rag.metadata.field import DATE, NAIVE, NUMBERS, STRING, UTC, ZONED, Field, StringRange
+from bm25rag.metadata import kinds
+from bm25rag.metadata.field import Field, StringRange
 
 NO_MOMENT = int(np.iinfo(np.int64).min)
 
@@ -98,14 +99,11 @@ def instants_of(field: Field) -> Int64:
     """Return the instant that each distinct value names, ``NO_MOMENT`` if it names none."""
     if field.instants is None:
         instants = np.full(len(field), NO_MOMENT)
-        for kind in (DATE, NAIVE, UTC, STRING, ZONED):
+        for kind in (kinds.DATE, kinds.NAIVE, kinds.UTC):
+            instants[field.codes_of(kind)] = field.numbers_of(kind)
+        for kind in (kinds.STRING, kinds.ZONED):
             if field.has(kind):
-                known = kind in NUMBERS
-                instants[field.codes_of(kind)] = (
-                    field.numbers_of(kind)
-                    if known
-                    else texts_of(field, kind).read(read_iso).instants
-                )
+                instants[field.codes_of(kind)] = texts_of(field, kind).read(read_iso).instants
         field.instants = instants
     return field.instants
 

@@ -158,32 +158,10 @@ UNCHANGED: Any = _Unchanged()
 
 
 class Parameters(Record):
-    """What a score depends on besides the corpus; checked on construction.
+    """What a score depends on besides the corpus, as for ``BM25Index``; checked on construction.
 
-    Parameters
-    ----------
-    variant
-        A name from ``VARIANTS``.
-    k1
-        Saturation of the term frequency, ``0 <= k1 <= 1e30``.
-    b
-        Strength of the length normalisation, ``0 <= b <= 1``.
-    delta
-        Lower bound of the term frequency part; ``None`` means the variant's default.
-    delta_on
-        ``"all"`` sums the lower bound over all query terms (as BM25S does),
-        ``"matched"`` over those that the document contains (Lv & Zhai).
-    fields
-        The weight of each field of a document, ``text`` among them, 0 or from 1e-30 to 1e30; tf and
-        |d| are the weighted sums over the fields, in this order [9]_. ``None``: texts are whole.
-
-    Raises
-    ------
-    TypeError
-        If a value has the wrong type.
-    ValueError
-        If a value is outside its formula's domain, or a delta is given for a
-        variant without one.
+    tf and |d| are the sums over ``fields``, in this order, each times its weight, which is 0 or
+    from 1e-30 to 1e30 [9]_; ``None``: texts are whole.
     """
 
     __slots__ = __match_args__ = ("variant", "k1", "b", "delta", "delta_on", "fields")

@@ -96,7 +96,7 @@ class Explanation:
         ]
         width = max([len("term"), *map(len, names)])
         lines = [
-            f"{self.score:.6f} = score of {self.id!r}" + ("" if self.matched else " (no match)"),
+            self._caption,
             f"  {'term':{width}}  count      df      idf   tf         f  contribution",
         ]
         lines += [
@@ -123,10 +123,11 @@ class Explanation:
         rows += [("shift", *blank, self.shift)] if self.shift else []
         rows += [("decay", *blank, self.multiplier)] if self.multiplier != 1.0 else []
         rows += [(str(part),) for part in self.parts]
-        caption = f"{self.score:.6f} = score of {self.id!r}" + (
-            "" if self.matched else " (no match)"
-        )
-        return table(caption, columns, rows, len(rows))
+        return table(self._caption, columns, rows, len(rows))
+
+    @property
+    def _caption(self) -> str:
+        return f"{self.score:.6f} = score of {self.id!r}{'' if self.matched else ' (no match)'}"
 
 
 def _tf(term: TermExplanation) -> str:

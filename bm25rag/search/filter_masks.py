@@ -38,10 +38,7 @@ _FEW_IDS = 1024
 
 def masks_of(views: Iterable[SegmentView], filter: Filter) -> tuple[Allowed, ...]:
     """Return for each segment which documents are alive and pass."""
-    key = _cache_key(filter)
-    if key is not None:
-        return tuple(_cached(view, filter, key) for view in views)
-    return tuple(_uncached(view, filter) for view in views)
+    return tuple(_mask_of(view, filter) for view in views)
 
 
 def numbers_anew(view: SegmentView, filter: Filter) -> UInt32:
@@ -60,7 +57,10 @@ def numbers_anew(view: SegmentView, filter: Filter) -> UInt32:
     return np.flatnonzero(mask).astype(np.uint32)
 
 
-def _uncached(view: SegmentView, filter: Filter) -> Allowed:
+def _mask_of(view: SegmentView, filter: Filter) -> Allowed:
+    key = _cache_key(filter)
+    if key is not None:
+        return _cached(view, filter, key)
     if filter.ids is not None and len(filter.ids) * _FEW_IDS < len(view.segment):
         numbers = np.sort(_AsBuilt(view).find(filter.ids))
         if view.living is not None:
@@ -152,7 +152,6 @@ class _Current(_AsBuilt):
         return
 
     def metadata(self, rows: Sequence[int]) -> Sequence[str | None]:
-        """Return the metadata of some documents, as JSON."""
         return self._view.metadata_of(rows)
 
 
@@ -168,24 +167,19 @@ class _Changed(_AsBuilt):
 
     @property
     def fields(self) -> Fields | None:
-        """The fields of the metadata, or ``None`` if these are to be scanned."""
         return self._changes.fields if len(self) > FEW_CHANGED else None
 
     def ids(self, rows: Sequence[int]) -> Sequence[str | None]:
-        """Return the ids of some documents."""
         return super().ids(self._changes.numbers[list(rows)].tolist())
 
     def all_ids(self) -> Sequence[str | None]:
-        """Return all ids."""
         return self.ids(range(len(self)))
 
     def metadata(self, rows: Sequence[int]) -> Sequence[str | None]:
-        """Return the metadata of some documents, as JSON."""
         numbers = self._changes.numbers[list(rows)].tolist()
         return [text_of(self._changes.changed[number]) for number in numbers]
 
     def find(self, ids: Iterable[str]) -> Int64:
-        """Return the rows of the documents with these ids."""
         return np.flatnonzero(np.isin(self._changes.numbers, super().find(ids)))
 
 

@@ -174,7 +174,11 @@ class Finder:
     masks: tuple[Allowed | None, ...]
 
     def __init__(self, snapshot: Snapshot, wanted: Wanted) -> None:
-        known, asked = (None, None) if wanted.filter is None else _split(wanted.filter)
+        known = asked = None
+        if wanted.filter is not None:
+            from bm25rag.filters import split  # as in ``Snapshot.masks``
+
+            known, asked = split(wanted.filter)
         self._snapshot, self._wanted, self.masks = snapshot, wanted, snapshot.masks(known)
         self._answers = None if asked is None else _Answers(snapshot, asked)
         self.asks: bool = asked is not None
@@ -226,24 +230,23 @@ class Finder:
         return PartsMatches(ranked_in, by, terms, *within)
 
 
-class _PlainMatches:
+class _PlainMatches(NamedTuple):
     """The matches of a query without parts."""
 
-    def __init__(
-        self, snapshot: Snapshot, terms: Terms, masks: Masks, answers: _Answers | None
-    ) -> None:
-        self._snapshot, self._terms, self._masks = snapshot, terms, masks
-        self._answers = answers
+    snapshot: Snapshot
+    terms: Terms
+    masks: Masks
+    answers: _Answers | None
 
     def rank(self, width: int, floor: float | None, among: Filter | None) -> Ranked:
         """Rank so many of at least that score among the documents that pass a filter.
 
         There are fewer where functions reject some.
         """
-        snapshot, masks, answers = self._snapshot, self._masks, self._answers
+        snapshot, terms, masks, answers = self
         if among is not None:
             masks = snapshot.narrowed(masks, among)
-        best, their_scores = ranking.rank_one(snapshot, self._terms, width, masks, floor)
+        best, their_scores = ranking.rank_one(snapshot, terms, width, masks, floor)
         complete = len(best) < width or width >= snapshot.count
         rows, scores = np.array(best, np.int64), np.array(their_scores, np.float64)
         if answers is not None:
@@ -254,9 +257,9 @@ class _PlainMatches:
 
     def best(self, depth: int, floor: float | None) -> tuple[list[int], list[float]]:
         """Return the best so many of at least that score; ask functions about no more."""
-        snapshot, answers, width = self._snapshot, self._answers, depth
+        (snapshot, terms, masks, answers), width = self, depth
         while True:
-            rows, scores = ranking.rank_one(snapshot, self._terms, width, self._masks, floor)
+            rows, scores = ranking.rank_one(snapshot, terms, width, masks, floor)
             complete = len(rows) < width or width >= snapshot.count
             if answers is not None:
                 passing = (place for place, row in enumerate(rows) if answers[row])
@@ -265,12 +268,6 @@ class _PlainMatches:
             if complete or len(rows) == depth:
                 return rows, scores
             width *= _GROWTH
-
-
-def _split(filter: Filter) -> tuple[Filter | None, Filter | None]:
-    from bm25rag.filters import split  # as in ``Snapshot.masks``
-
-    return split(filter)
 
 
 class _Answers(dict[int, bool]):

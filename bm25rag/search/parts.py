@@ -45,17 +45,9 @@ _RARE = 16
 class PartsMatches:
     """The matches of a query among the documents that its parts, or those of another, leave.
 
-    Parameters
-    ----------
-    snapshot, terms
-        Where to search, and by what to rank.
-    asked
-        The query that restricts; is told if its time was over.
-    whole
-        The same documents, with the postings of their texts.
-    masks, answers
-        Which documents of each segment may be returned, and whether functions let a row pass, if
-        there are functions.
+    ``asked`` is the query that restricts, and is told if its time was over; ``whole`` has the same
+    documents, with the postings of their texts. ``answers`` say whether functions let a row pass,
+    if there are functions.
     """
 
     def __init__(
@@ -286,13 +278,9 @@ class PartExplanation:
             return f"{shown}: passed"
         if "not" in self.kind:
             return f"{shown}: failed, the document has it"
-        return f"{shown}: failed, {_lacking(self.missing)}"
-
-
-def _lacking(missing: tuple[str, ...]) -> str:
-    if not missing:
-        return "its words are not there so"
-    return f"the document lacks {', '.join(map(repr, missing))}"
+        lacking = ", ".join(map(repr, self.missing))
+        why = f"the document lacks {lacking}" if lacking else "its words are not there so"
+        return f"{shown}: failed, {why}"
 
 
 def explain_parts(

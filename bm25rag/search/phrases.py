@@ -25,15 +25,10 @@ class WordsInText:
     stand as one, as "e-mail" and "email" do: there is a way through each that has the same words.
     """
 
-    words: tuple[str, ...]
-    in_a_row: bool
-    joins: bool  # whether some of them are also one word
-    spellings: frozenset[str]  # what words of a text may be as one
-
     def __init__(self, whole: WholeWords, in_a_row: bool) -> None:
         self.words, self.in_a_row = tuple(whole.words), in_a_row
         self._longer = whole.longer if in_a_row else ()
-        self.joins = bool(whole.longer)
+        self.joins = bool(whole.longer)  # whether some of them are also one word
         # The bits of the places where a longer word begins, by how many words it is.
         self._longer_of: dict[str, dict[int, int]] = {}
         for begin, end, word in self._longer:
@@ -46,6 +41,7 @@ class WordsInText:
         self._joined = "\0".join(["", *self.words, ""])
         several = any("\0" in word for word in self.words)
         self._is_plain = not (several or self._longer)
+        # What words of a text may be as one.
         self.spellings = frozenset({*self.words, *self._longer_of} if in_a_row else ())
 
     def found_in(self, text: WholeWords) -> bool:

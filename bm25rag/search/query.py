@@ -105,15 +105,6 @@ class Query(Record):
         *("text", "also", "must", "must_not", "phrases", "not_phrases", "field", "timeout"),
     )
 
-    text: str | Sequence[str] | Mapping[str, float]
-    also: dict[str | tuple[str, ...], float]
-    must: tuple[Part, ...]
-    must_not: tuple[Part, ...]
-    phrases: tuple[Part, ...]
-    not_phrases: tuple[Part, ...]
-    field: str | None
-    timeout: float | None
-
     def __init__(
         self,
         text: str | Sequence[str] | Mapping[str, float] = "",
@@ -136,20 +127,20 @@ class Query(Record):
                 "text must be a str, a list of terms, or a dict of terms and their weights, "
                 f"got {text!r:.100}"
             )
-        self.text = text
-        self.also = _check_also(also)
-        self.must = _check_parts("must", must)
-        self.must_not = _check_parts("must_not", must_not)
-        self.phrases = _check_parts("phrases", phrases)
-        self.not_phrases = _check_parts("not_phrases", not_phrases)
+        self.text: str | Sequence[str] | Mapping[str, float] = text
+        self.also: dict[str | tuple[str, ...], float] = _check_also(also)
+        self.must: tuple[Part, ...] = _check_parts("must", must)
+        self.must_not: tuple[Part, ...] = _check_parts("must_not", must_not)
+        self.phrases: tuple[Part, ...] = _check_parts("phrases", phrases)
+        self.not_phrases: tuple[Part, ...] = _check_parts("not_phrases", not_phrases)
         if field is not None and not isinstance(field, str):
             raise TypeError(f"field must be a str or None, got {field!r:.100}")
-        self.field = field
+        self.field: str | None = field
         if timeout is not None:
             timeout = check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
             if not timeout:
                 raise ValueError("timeout must be more than 0 seconds, or None for no limit, got 0")
-        self.timeout = timeout
+        self.timeout: float | None = timeout
 
     @classmethod
     def parse(
@@ -229,15 +220,8 @@ class Query(Record):
 
 
 def _check_also(given: object) -> dict[str | tuple[str, ...], float]:
-    if isinstance(given, str):
-        message = f"also must be a list of texts, got the str {given!r:.100}"
-        raise TypeError(f"{message}: put it into a list")
     weighted = isinstance(given, Mapping)
-    pairs = (
-        given.items()
-        if isinstance(given, Mapping)
-        else enumerate(check_sequence("also", given, "texts"))
-    )
+    pairs = given.items() if isinstance(given, Mapping) else enumerate(_check_list("also", given))
     also: dict[str | tuple[str, ...], float] = {}
     for key, value in pairs:
         question, weight = (key, value) if weighted else (value, 1.0)
@@ -248,11 +232,8 @@ def _check_also(given: object) -> dict[str | tuple[str, ...], float]:
 
 
 def _check_parts(name: str, given: Iterable[Part | Mapping[str, Any]]) -> tuple[Part, ...]:
-    if isinstance(given, str):
-        message = f"{name} must be a list of texts, got the str {given!r:.100}"
-        raise TypeError(f"{message}: put it into a list")
     parts: list[Part] = []
-    for number, part in enumerate(check_sequence(name, given, "texts")):
+    for number, part in enumerate(_check_list(name, given)):
         at = f"{name}[{number}]"
         if isinstance(part, InField):
             part = dict([part])
@@ -264,6 +245,13 @@ def _check_parts(name: str, given: Iterable[Part | Mapping[str, Any]]) -> tuple[
                 raise TypeError(f"{at} must map names of fields, which are str, got {field!r}")
             parts.append(InField(field, _check_part(f"{at}[{field!r}]", own)))
     return tuple(parts)
+
+
+def _check_list(name: str, given: object) -> Iterable[Any]:
+    if isinstance(given, str):
+        message = f"{name} must be a list of texts, got the str {given!r:.100}"
+        raise TypeError(f"{message}: put it into a list")
+    return check_sequence(name, given, "texts")
 
 
 def _check_part(name: str, part: object) -> str | tuple[str, ...]:

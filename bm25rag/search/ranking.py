@@ -16,7 +16,7 @@ from bm25rag.kernels import backend
 from bm25rag.kernels.boundary import Backend
 from bm25rag.kernels.records import Allowed, Matches, Queries, SearchPlan
 from bm25rag.search.plain_terms import Terms
-from bm25rag.search.query_terms import ResolvedQueries, resolve_queries
+from bm25rag.search.query_terms import resolve_queries
 from bm25rag.search.snapshot import Snapshot, by_row
 
 if TYPE_CHECKING:
@@ -87,7 +87,11 @@ def rank(
     hot = backend.current()
 
     def fill(first: int, last: int) -> None:
-        batch = QueryBatch(snapshot, result, resolved, first, last, floor)
+        part, floors = slice(first, last), np.empty(last - first)
+        floors.fill(floor)
+        queries = resolved.queries.between(first, last)
+        rows, scores, counts = result.numbers[part], result.scores[part], result.counts[part]
+        batch = QueryBatch(snapshot, resolved.cache, queries, floors, rows, scores, counts)
         for segment, mask in enumerate(masks):
             if mask is None or mask.count:
                 _search_segment(batch, segment, mask, hot)
@@ -103,29 +107,16 @@ def rank(
     return result
 
 
-class QueryBatch:
+class QueryBatch(NamedTuple):
     """The consecutive queries that one thread answers, segment by segment."""
 
     snapshot: Snapshot
     cache: TermCache
+    queries: Queries
+    floors: Float64
     rows: Int64
     scores: Float64
-
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        result: Matches,
-        resolved: ResolvedQueries,
-        first: int,
-        last: int,
-        floor: float,
-    ) -> None:
-        self.snapshot, self.cache = snapshot, resolved.cache
-        self.queries: Queries = resolved.queries.between(first, last)
-        self.rows, self.scores = result.numbers[first:last], result.scores[first:last]
-        self.counts: Int64 = result.counts[first:last]
-        self.floors: Float64 = np.empty(last - first)
-        self.floors.fill(floor)
+    counts: Int64
 
     def merge(self, rows: Int64, scores: Float64, counts: Int64) -> None:
         """Merge the matches in a later segment; equal scores keep the order of the segments."""

@@ -49,13 +49,11 @@ class RestrictedSnapshot(Snapshot):
         return self._whole is not None and self._whole.is_part
 
     def tuned(self, parameters: Parameters, analyzer: Analyzer) -> Snapshot:
-        """Return the same documents under other parameters, and weights of further analyses."""
         whole = None if self._whole is None else self._whole.tuned(parameters, analyzer)
         return RestrictedSnapshot(self.views, parameters, analyzer, whole)
 
     @lazy_property
     def matching(self) -> Snapshot:
-        """The same documents; words that are in fields of weight 0 alone do not match."""
         matched = self.parameters.matched_fields
         views = [view.matching(matched) for view in self.views]
         whole = None if self._whole is None else self._whole.matching
@@ -64,32 +62,27 @@ class RestrictedSnapshot(Snapshot):
     # What the whole has made for one part serves all parts.
 
     def term_numbers(self, terms: Collection[str]) -> tuple[TermCache, list[int]]:
-        """Return the cache of terms, and the numbers that terms have in it."""
         whole = self._whole
         return super().term_numbers(terms) if whole is None else whole.term_numbers(terms)
 
     def query_numbers(
         self, queries: Sequence[Collection[str]]
     ) -> tuple[TermCache, tuple[Int64, Int64]]:
-        """Return the same for the terms of queries, numbered as ``Queries`` takes them."""
         whole = self._whole
         return super().query_numbers(queries) if whole is None else whole.query_numbers(queries)
 
     def idf(self, terms: Sequence[str], frequencies: Int64) -> Float32:
-        """Return the idf of terms, given in how many documents of the segments each occurs."""
         if self._whole is None:
             return super().idf(terms, frequencies)
         cache, numbers = self._whole.term_numbers(terms)
         return cache.idf[numbers]
 
-    @property
+    @lazy_property
     def tables(self) -> tuple[Float32, ...]:
-        """``f(tf, |d|)`` of every impact code, for each segment, float32."""
         return super().tables if self._whole is None else self._whole.tables
 
     @lazy_property
     def arrays(self) -> tuple[SegmentArrays, ...]:
-        """What a search reads of each segment."""
         return super().arrays if self._whole is None else self._whole.arrays
 
     def stats(self) -> dict[str, Any]:

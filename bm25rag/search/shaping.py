@@ -70,7 +70,9 @@ class Shaping:
         ranked = rank(width, floor, None)
         while True:
             rows, scores, sure = self._lowered(ranked, floor, min_score)
-            bests = np.arange(len(rows)) if groups is None else _firsts(groups.of(rows))
+            bests = np.arange(len(rows))
+            if groups is not None:  # the places at which they occur first
+                bests = np.sort(np.unique(groups.of(rows), return_index=True)[1])
             enough = len(bests) >= depth
             if ranked.complete or (enough and bests[depth - 1] < sure):
                 break
@@ -262,8 +264,3 @@ def best_places(groups: Sequence[Hashable], k: int, per_group: int, offset: int 
             chosen[group] -= 1
             places.append(place)
     return places
-
-
-def _firsts(groups: Int64) -> Int64:
-    """Return the places at which groups occur first, ascending."""
-    return np.sort(np.unique(groups, return_index=True)[1])

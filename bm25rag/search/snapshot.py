@@ -48,17 +48,8 @@ class Snapshot:
     """The state of an index at one moment; it never changes, so it needs no lock.
 
     It keeps what it computes on demand: terms and score tables. Two threads that compute
-    the same at the same time get the same.
-
-    Parameters
-    ----------
-    views
-        The segments, in document order.
-    parameters, analyzer
-        The variant and its parameters, and how queries become terms.
-    statistics
-        Those that scores are computed with, if the segments are a part of a collection;
-        ``None`` for those of the segments.
+    the same at the same time get the same. Scores are computed with ``statistics`` if the segments
+    are a part of a collection; otherwise these are ``None``.
     """
 
     # Whether there are other documents, of which nothing may be told.
@@ -99,7 +90,6 @@ class Snapshot:
         self.averages: list[float] = [one / size if size else 0.0 for one in totals]
         self.average_length: float = self.averages[0]
         self._term_cache = TermCache(self.views, parameters, self.collection_size, 0, statistics)
-        self._tables: tuple[Float32, ...] | None = None
 
     @property
     def is_part(self) -> bool:
@@ -186,12 +176,10 @@ class Snapshot:
         """What a query term that a document lacks adds per idf."""
         return self.parameters.absent_weight
 
-    @property
+    @lazy_property
     def tables(self) -> tuple[Float32, ...]:
         """``f(tf, |d|)`` of every impact code, for each segment, float32."""
-        if self._tables is None:
-            self._tables = tuple(self._table(view) for view in self.views)
-        return self._tables
+        return tuple(self._table(view) for view in self.views)
 
     @lazy_property
     def arrays(self) -> tuple[SegmentArrays, ...]:
@@ -436,21 +424,18 @@ class Snapshot:
             for number in numbers:
                 yield segment_index, number
 
-    def passing_numbers(self, filter: Filter | None) -> Iterator[Sequence[int]]:
-        """Yield for each segment which of its living documents pass, ascending."""
-        return self._passing(filter, 0, None)
-
     def ids(self, filter: Filter | None, first: int, stop: int | None) -> list[str]:
         """Return the ids of the documents that pass, in order, from the first up to a last."""
         ids: list[str] = []
         last = self.count if stop is None else min(stop, self.count)  # as ``islice`` takes it
-        for view, numbers in zip(self.views, self._passing(filter, first, last), strict=False):
+        each = self.passing_numbers(filter, first, last)
+        for view, numbers in zip(self.views, each, strict=False):
             for block in in_blocks(numbers):
                 ids += cast("list[str]", view.segment.ids.column.texts(block))  # none is missing
         return ids
 
-    def _passing(
-        self, filter: Filter | None, first: int, stop: int | None
+    def passing_numbers(
+        self, filter: Filter | None, first: int = 0, stop: int | None = None
     ) -> Iterator[Sequence[int]]:
         """Yield for each segment, in order, which of its documents pass and have these ranks.
 

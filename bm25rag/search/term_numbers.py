@@ -37,20 +37,9 @@ class TermCache(TermNumbers):
     threads need no lock: if two threads miss a term at the same time, one assigns its number, and
     the other's number is never used.
 
-    Parameters
-    ----------
-    views
-        The segments of the snapshot.
-    parameters
-        The variant and its parameters.
-    documents
-        Number of documents in the statistics.
-    capacity
-        How many terms can have a number.
-    statistics
-        Has the document frequencies; ``None`` to count the living documents.
-    used
-        How many numbers are of terms that will be copied from another cache.
+    ``statistics``, of so many ``documents``, have the document frequencies; if they are ``None``,
+    living documents are counted. ``capacity`` is how many terms can have a number; those that will
+    be copied from another cache have ``used`` some.
     """
 
     def __init__(

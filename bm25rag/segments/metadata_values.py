@@ -12,12 +12,13 @@ import numpy as np
 from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.codec import decode_each
 from bm25rag.filters.values import instant_of, ticks, value_at
-from bm25rag.metadata.field import FALSE, LIST, NAIVE, OTHER, REAL, SHAPE, UTC, WHOLE, ZONED, Field
+from bm25rag.metadata import kinds
+from bm25rag.metadata.field import Field
 from bm25rag.metadata.instants import NO_MOMENT, instants_of
 from bm25rag.segments.view import SegmentView
 
 # Kinds of which a field holds a part, or values that are equal to others of it.
-_AMBIGUOUS = (LIST, NAIVE, UTC, ZONED, SHAPE, OTHER)
+_AMBIGUOUS = (kinds.LIST, kinds.NAIVE, kinds.UTC, kinds.ZONED, kinds.SHAPE, kinds.OTHER)
 
 
 class PathValues:
@@ -38,7 +39,8 @@ class PathValues:
         field = self._field
         if field is None or self._view.changed:
             return self._is_kept and not self._view.changed
-        finite = not field.has(REAL) or np.isfinite(field.numbers_of(REAL)[[0, -1]]).all()
+        reals = field.numbers_of(kinds.REAL)
+        finite = not len(reals) or np.isfinite(reals[[0, -1]]).all()
         return bool(finite) and not any(map(field.has, _AMBIGUOUS))
 
     def codes(self, numbers: Int64) -> Int64:
@@ -54,7 +56,7 @@ class PathValues:
             places[places == len(field.documents)] = 0
             there = field.documents[places] == numbers
             codes[there] = field.codes[places[there]]
-        codes[codes < field.starts[FALSE]] = -1
+        codes[codes < field.starts[kinds.FALSE]] = -1
         return codes
 
     def value(self, code: int) -> Any:
@@ -72,7 +74,7 @@ class PathValues:
         codes = self.codes(numbers)
         unread = self._unread(numbers)
         if (field := self._field) is not None:
-            for kind in (LIST, SHAPE):
+            for kind in (kinds.LIST, kinds.SHAPE):
                 span = field.codes_of(kind)
                 unread[(codes >= span.start) & (codes < span.stop)] = True
         codes[unread] = -1
@@ -101,7 +103,7 @@ class PathValues:
         floats = np.full(len(numbers), np.nan)
         if (field := self._field) is not None:
             codes = self.codes(numbers)
-            for kind in (WHOLE, REAL, OTHER):
+            for kind in (kinds.WHOLE, kinds.REAL, kinds.OTHER):
                 span = field.codes_of(kind)
                 of_kind = (codes >= span.start) & (codes < span.stop)
                 if of_kind.any():
@@ -130,7 +132,7 @@ class PathValues:
 
 
 def _as_floats(field: Field, kind: int) -> Any:
-    if kind != OTHER:
+    if kind != kinds.OTHER:
         return field.numbers_of(kind)
     return np.array([_as_float(value) for value in field.values(kind)])
 

@@ -8,20 +8,8 @@ import numpy as np
 
 from bm25rag.common.strings import text_of
 from bm25rag.errors import CorruptIndexError
-from bm25rag.metadata.field import (
-    DATE,
-    DAY,
-    FLAGS,
-    KINDS,
-    LAST_DAY,
-    NAIVE,
-    NUMBERS,
-    STRING,
-    STRINGS,
-    UTC,
-    Field,
-    Path,
-)
+from bm25rag.metadata import kinds
+from bm25rag.metadata.field import DAY, LAST_DAY, Field, Path
 from bm25rag.metadata.fields import ARRAYS, Fields
 from bm25rag.storage.checked_columns import CheckedColumn
 from bm25rag.storage.checksummed_file import ArraysFile
@@ -33,7 +21,7 @@ class CheckedFields(Fields):
     def __init__(
         self, file: ArraysFile, count: int, paths: CheckedColumn, strings: CheckedColumn
     ) -> None:
-        lengths = {"complete": 1, "counts": KINDS * len(paths), "entries": len(paths)}
+        lengths = {"complete": 1, "counts": kinds.KINDS * len(paths), "entries": len(paths)}
         self._arrays = {
             name: file.array(f"fields.{name}", np.dtype(kind).str[1:], count=lengths.get(name))
             for name, kind in ARRAYS.items()
@@ -56,7 +44,7 @@ class CheckedFields(Fields):
             return
         for path in self:
             field = self.find(path)
-            if field and not all(field.strings_of(kind).ascend() for kind in STRINGS):
+            if field and not all(field.strings_of(kind).ascend() for kind in kinds.STRINGS):
                 raise self._file.reject("fields.strings", "does not ascend")
         self.paths.check_all()
         self.strings.check_all()
@@ -72,7 +60,7 @@ class CheckedFields(Fields):
         strings = 0
         for field in opened.values():
             used |= {name: span.stop for name, span in field.spans.items()}
-            strings += field.starts[-1] - field.starts[STRING]
+            strings += field.starts[-1] - field.starts[kinds.STRING]
         if (
             any(used[name] != len(self.arrays[name]) for name in used)
             or strings != len(self.strings)
@@ -99,7 +87,7 @@ class CheckedFields(Fields):
     def _check_field(self, field: Field, path: Path) -> None:
         for name, span in field.spans.items():
             self._arrays[name].check(span.start, span.stop)
-        if any(field.starts[kind + 1] - field.starts[kind] > 1 for kind in FLAGS):
+        if any(field.starts[kind + 1] - field.starts[kind] > 1 for kind in kinds.FLAGS):
             raise self._arrays["counts"].reject("has more than one null, false, true or list")
         if len(field.codes) and int(field.codes.max()) >= len(field):
             raise self._file.reject("fields.codes", "points beyond the values")
@@ -108,11 +96,15 @@ class CheckedFields(Fields):
             descends = np.less if path[-1] is None else np.less_equal  # a list has many elements
             if np.any(descends(documents[1:], documents[:-1])) or int(documents[-1]) >= self.count:
                 raise self._arrays["documents"].reject("does not ascend within the documents")
-        for kind in NUMBERS:
+        for kind in kinds.NUMBERS:
             numbers = field.numbers_of(kind)
             if not np.all(numbers[1:] > numbers[:-1]):
                 raise self._arrays["numbers"].reject("does not ascend")
-        for kind, end in ((DATE, LAST_DAY), (NAIVE, LAST_DAY + DAY - 1), (UTC, LAST_DAY + DAY - 1)):
+        for kind, end in (
+            (kinds.DATE, LAST_DAY),
+            (kinds.NAIVE, LAST_DAY + DAY - 1),
+            (kinds.UTC, LAST_DAY + DAY - 1),
+        ):
             dates = field.numbers_of(kind)
             if len(dates) and not 0 <= int(dates[0]) <= int(dates[-1]) <= end:
                 raise self._arrays["numbers"].reject("has a date outside the calendar")

@@ -20,7 +20,8 @@ from bm25rag.common.codec import decode_metadata
 from bm25rag.common.gil import releasing_gil
 from bm25rag.common.strings import text_of, utf8
 from bm25rag.errors import CorruptIndexError
-from bm25rag.metadata.field import STRING, Field
+from bm25rag.metadata import kinds
+from bm25rag.metadata.field import Field
 from bm25rag.metadata.field_builder import build_fields
 from bm25rag.metadata.fields import Fields
 from bm25rag.segments.segment import Segment
@@ -163,7 +164,7 @@ def _are_alike(one: Field, other: Field) -> bool:
 
 
 def _strings(field: Field) -> tuple[list[int], bytes]:
-    count = field.starts[-1] - field.starts[STRING]
+    count = field.starts[-1] - field.starts[kinds.STRING]
     starts, data = field.column.span(field.first, field.first + count)
     if not count:
         return [], b""

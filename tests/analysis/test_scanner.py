@@ -106,9 +106,9 @@ def assert_same(analyzer: Analyzer, *chunks: list[str]) -> None:
         with backends.use("numpy"):
             assert asked == [twin.query_terms(text) for text in texts]
         for text, terms in zip(texts, encoded(encoder, texts), strict=True):
-            scanned = [analyzer.find_words(text, question) for question in (False, True)]
+            scanned = [analyzer._find_words(text, question) for question in (False, True)]
             with backends.use("numpy"):
-                expected = [analyzer.find_words(text, question) for question in (False, True)]
+                expected = [analyzer._find_words(text, question) for question in (False, True)]
                 assert terms == analyzer.terms(text), ascii(text[:200])
             assert scanned == expected, ascii(text[:200])
 

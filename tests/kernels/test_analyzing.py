@@ -59,9 +59,9 @@ def plain_terms(analyzer: Analyzer, text: str) -> list[str]:
     tokens, _ = analyzer.splitter.split_words(words, True)
     stopwords, unwanted = analyzer.stopwords, analyzer.stopwords | analyzer.query_stopwords
     others: list[str] = []
-    if analyzer.joins_words:
+    if analyzer.splitter.joins_words:
         numbered = [one.word for one in numbered_words(analyzer.splitter.fold(text), unwanted)]
-        others = analyzer.splitter.split_words(analyzer.joined_words(text) + numbered)[0]
+        others = analyzer.splitter.split_words(analyzer.splitter.joined_words(text) + numbered)[0]
     for dropped in (unwanted, stopwords, frozenset[str]()):
         if terms := analyzer.stems([token for token in tokens if token not in dropped]):
             return terms + analyzer.stems([token for token in others if token not in stopwords])

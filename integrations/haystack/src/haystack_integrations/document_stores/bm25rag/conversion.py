@@ -116,8 +116,10 @@ def _payload(document: Document) -> bytes | None:
     rest: dict[str, Any] = {}
     if document.content is None:
         rest["no_content"] = True
-    if document.score is not None:
-        rest["score"] = _write_score(document)
+    if (score := document.score) is not None:
+        if not isinstance(score, int | float | np.number):
+            raise MetadataError(document.id, "score", f"expected a number, got {score!r:.60}")
+        rest["score"] = float(score)
     if (embedding := document.embedding) is not None:
         rest["embedding"] = _write_numbers(embedding, document.id, "embedding")
     if document.sparse_embedding is not None:
@@ -126,12 +128,6 @@ def _payload(document: Document) -> bytes | None:
         data = base64.b64encode(blob.data).decode("ascii")
         rest["blob"] = {"data": data, "meta": blob.meta, "mime_type": blob.mime_type}
     return encode_metadata(rest, document.id) or None
-
-
-def _write_score(document: Document) -> float:
-    if not isinstance(document.score, int | float | np.number):
-        raise MetadataError(document.id, "score", f"expected a number, got {document.score!r:.60}")
-    return float(document.score)
 
 
 def _write_numbers(numbers: Sequence[float], document: str, at: str) -> str:
