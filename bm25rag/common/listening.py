@@ -24,8 +24,12 @@ def make_server(app: App, **options: Any) -> uvicorn.Server:
     """Return what answers on a socket; options are those of ``uvicorn.Config``."""
     import uvicorn
 
+    from bm25rag.common.timed_http import TimedHTTP
+
     config = uvicorn.Config(
         app,
+        http=TimedHTTP,
+        ws="none",
         log_level="critical",
         limit_concurrency=_CONNECTIONS,
         timeout_graceful_shutdown=_PATIENCE,

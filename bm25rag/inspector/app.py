@@ -53,8 +53,7 @@ def make_server(desk: Desk, host: str = "127.0.0.1") -> uvicorn.Server:
         Route("/{view}", show),
     ]
     app = guarded(Starlette(routes=routes), host)
-    # h11 limits how long an address and headers may be.
-    return listening.make_server(app, http="h11", ws="none", lifespan="off")
+    return listening.make_server(app, lifespan="off")
 
 
 class _Inspector:

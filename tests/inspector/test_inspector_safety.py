@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import socket
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from time import monotonic, sleep
 from urllib.parse import unquote
 
 import pytest
@@ -15,6 +18,7 @@ from bm25rag import BM25Index
 from bm25rag.errors import UntrustedIndexError
 from bm25rag.inspector.guard import is_ours
 from bm25rag.inspector.opened import OpenedIndex
+from bm25rag.inspector.views import VIEWS as VIEW_FUNCTIONS
 from support.cases import first
 from support.environment import ROOT
 from support.inspected import (
@@ -28,6 +32,8 @@ from support.inspected import (
     save_kind,
     small,
 )
+
+timed_http = pytest.importorskip("bm25rag.common.timed_http")
 
 Start = Callable[..., Inspected]
 
@@ -308,3 +314,40 @@ def test_a_page_elsewhere_may_lead_here_by_a_link_and_no_more(inspected: Inspect
     assert status("none", "navigate") == 200
     assert status("cross-site", "no-cors") == 403
     assert status("same-site", "cors") == 403
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
+        b"POST /judge HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\n",
+        b"GET /static/logo.svg HTTP/1.1\r\nHost: localhost\r\n\r\nGET / HTTP/1.1\r\nX-Slow: ",
+    ],
+    ids=["nothing", "headers", "body", "next"],
+)
+def test_a_client_that_sends_a_byte_now_and_then_is_not_waited_for(
+    begun: bytes, inspected: Inspected, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timed_http, "SECONDS", 1.0)
+    began = monotonic()
+    with (
+        socket.create_connection(("127.0.0.1", inspected.port), timeout=0.05) as slow,
+        suppress(ConnectionError),
+    ):
+        slow.sendall(begun)
+        ended = False
+        while not ended and monotonic() - began < 10:
+            with suppress(TimeoutError):
+                ended = not slow.recv(1 << 16)
+            slow.sendall(b"x")
+    assert 0.9 < monotonic() - began < 10
+
+
+def test_an_answer_may_take_longer_than_a_request(
+    inspected: Inspected, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = VIEW_FUNCTIONS["search"]
+    monkeypatch.setattr(timed_http, "SECONDS", 0.3)
+    monkeypatch.setitem(VIEW_FUNCTIONS, "search", lambda *given: sleep(1) or search(*given))
+    assert "sails" in inspected.page("search", q="boat")

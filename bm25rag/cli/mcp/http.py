@@ -43,12 +43,10 @@ def _behind(token: str, app: App) -> App:
         given = own.encode("latin-1") if scheme.lower() == "bearer" else b""
         if scope["type"] == "lifespan" or compare_digest(given, token.encode()):
             await app(scope, receive, send)
-        elif scope["type"] == "http":
+        else:
             await listening.refuse(
                 send, 401, "the token is missing, or wrong", (b"www-authenticate", b"Bearer")
             )
-        else:
-            await send({"type": "websocket.close"})
 
     return guarded
 
