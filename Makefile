@@ -208,8 +208,11 @@ clean:  ## Remove the private environments and everything that was built.
 # find bm25rag, or that of the folder it was copied from.
 MOVED := $(patsubst %/.installed,%,$(shell grep -LFxs -- "$$(pwd -P)" .venv*/.installed))
 ifneq ($(MOVED),)
-$(info made in another folder, and so removed: $(MOVED))
-$(shell rm -rf $(MOVED))
+.PHONY: $(MOVED:%=%/.moved)
+$(MOVED:%=%/.installed): %/.installed: %/.moved
+$(MOVED:%=%/.moved): %/.moved:
+	@echo "$* was made in another folder, and is made anew"
+	@rm -rf $*
 endif
 
 define new_venv

@@ -15,16 +15,29 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def test_environments_of_a_checkout_that_was_moved_or_copied_are_made_anew(tmp_path: Path) -> None:
+def test_environments_of_a_checkout_that_was_moved_or_copied_are_made_anew_when_they_are_needed(
+    tmp_path: Path,
+) -> None:
     here = tmp_path / "a checkout with ü"
     stamps = [here / ".venv" / ".installed", here / ".venv-demo" / ".installed"]
     for stamp, made_in in zip(stamps, [here, tmp_path], strict=True):
         stamp.parent.mkdir(parents=True)
         stamp.write_text(f"{made_in.resolve()}\n", "utf-8")
+    (here / "tools").mkdir()
+    for name in ("pyproject.toml", "setup.py", "tools/build_backend.py"):
+        (here / name).touch()
     shutil.copy(ROOT / "Makefile", here)
-    said = subprocess.run(["make", "help"], cwd=here, capture_output=True, text=True, check=True)
-    assert "made in another folder, and so removed: .venv-demo\n" in said.stdout
-    assert [stamp.exists() for stamp in stamps] == [True, False]
+
+    def run(*arguments: str) -> str:
+        return subprocess.run(["make", *arguments], cwd=here, capture_output=True, text=True).stdout
+
+    run("help")
+    assert "rm -rf .venv-demo\n" in run("-n", ".venv-demo/.installed")
+    assert [stamp.exists() for stamp in stamps] == [True, True]
+    # Nothing is installed here: this Python ends at once.
+    said = run("PYTHON=false", ".venv-demo/.installed")
+    assert said == ".venv-demo was made in another folder, and is made anew\n"
+    assert [stamp.parent.exists() for stamp in stamps] == [True, False]
 
 
 def test_every_environment_says_where_it_was_made() -> None:
