@@ -23,7 +23,7 @@ from bm25rag.sharded.manifest import (
 from bm25rag.storage.checksummed_file import FileRecord, is_whole
 from bm25rag.storage.fs import flush_folder, link_file
 from bm25rag.storage.manifest import LOCK, MANIFEST, SHARDED, parse_manifest
-from bm25rag.storage.remote_mirror import Mirror, Store
+from bm25rag.storage.remote_mirror import Mirror, Store, check_no_folder
 
 _COMMIT = re.compile(r"commit-(\d+)")
 _FILE = re.compile(r"(?P<commit>commit-\d+)/((?P<shard>shard-\d+)/)?[^/]+")
@@ -94,6 +94,7 @@ class ShardedMirror(Mirror):
     def _fetch_file(self, name: str, record: FileRecord, checked: bool) -> None:
         """Fetch a file, unless it is there, or is among those of another commit."""
         target = self._path(name)
+        check_no_folder(target)
         if not is_whole(target, record, checked):
             for commit in os.listdir(self.folder):
                 source = os.path.join(self.folder, commit, *name.split("/")[1:])

@@ -53,21 +53,37 @@ class Unattached(Attachment):
     """The attachment of an index for which no folder is open."""
 
     def __init__(
-        self, description: str, read_only: bool, advice: str = "", source: str | None = None
+        self,
+        description: str,
+        read_only: bool,
+        advice: str = "",
+        source: str | None = None,
+        committed: str | None = None,
+        shard_count: int = 0,
     ) -> None:
         self.description, self.read_only, self.advice = description, read_only, advice
-        self._source = source
+        self._source, self._committed, self._shard_count = source, committed, shard_count
+
+    @property
+    def shard_count(self) -> int:
+        """How many shards the folder had when the view was made."""
+        return self._shard_count
 
     @property
     def source(self) -> str | None:
         return self._source
 
+    @property
+    def committed(self) -> str | None:
+        """When the last commit before the view was made."""
+        return self._committed
+
     def of(self, index: Attachment) -> Unattached:
         """Return the same for a view of an index."""
-        source = index.source
-        if source is None:
+        if index.source is None:
             return self
-        return Unattached(self.description, self.read_only, self.advice, source)
+        told = index.source, index.committed, index.shard_count
+        return Unattached(self.description, self.read_only, self.advice, *told)
 
 
 _OF_VIEWS = "change the index that it was made from, or a copy in memory, copy.copy(index)"

@@ -174,10 +174,14 @@ class FolderWriter(Attachment):
         """Raise if this is another process or another folder than the one that took the lock."""
         if not self.ours:
             raise ReadOnlyError("this writer was opened by another process, before a fork")
-        if not self._mark.is_in_place():
+        try:
+            other = None if self._mark.is_in_place() else "another folder than this writer opened"
+        except (FileNotFoundError, NotADirectoryError):
+            other = "not there any more"
+        if other is not None:
             raise NotAnIndexError(
-                f"{self.folder} is another folder than this writer has opened: that was moved or "
-                "removed; move it back, or save() to another folder"
+                f"{self.folder} is {other}: that was moved or removed; what was committed before "
+                "is where it was moved to: move it back and commit() again, or save() elsewhere"
             )
 
     def settings_of(self, state: State) -> dict[str, Any]:

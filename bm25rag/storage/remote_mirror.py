@@ -111,6 +111,8 @@ class Mirror:
 
         ``checked`` says that files that are there are checked, and fetched again if damaged.
         """
+        for name in (MANIFEST, SHARDED):
+            check_no_folder(self._path(name))
         for attempt in range(_ATTEMPTS):
             data = self.read_manifest()
             try:
@@ -170,6 +172,7 @@ class Mirror:
         path = self._path(name)
         if is_whole(path, record, checked):
             return
+        check_no_folder(path)
         size = self.store.size(name)
         if size is not None and size != record.size:  # before it fills the disk
             raise CorruptIndexError(
@@ -202,6 +205,7 @@ class Mirror:
         with suppress(OSError), open(path, "rb") as file:
             if file.read() == data:
                 return
+        check_no_folder(path)
         flush_folder(os.path.dirname(path))
         new = self._new_name()
         with new_file(new) as file:
@@ -233,6 +237,14 @@ class Mirror:
     def _is_others(self, name: str) -> bool:
         """Whether a file may belong to readers of other parts of the folder."""
         return False
+
+
+def check_no_folder(path: str) -> None:
+    """Raise ``CorruptIndexError`` if there is a folder where a file will be."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        raise CorruptIndexError(
+            f"{path}: is a folder, where a file of the index belongs; remove it"
+        )
 
 
 def _flush(path: str) -> None:

@@ -210,7 +210,7 @@ def test_a_writer_commits_to_no_folder_but_the_one_it_opened(
     with BM25Index.open(tmp_path / "it", mode="w") as writer:
         writer.add(["blue"])
         (tmp_path / "it").rename(tmp_path / "away")
-        with pytest.raises(FileNotFoundError):
+        with pytest.raises(NotAnIndexError, match="it is not there any more: that was moved"):
             writer.commit()
         BM25Index.build(["red sea"], tmp_path / "it", shards=shards)
         with pytest.raises(NotAnIndexError, match="moved or removed"):

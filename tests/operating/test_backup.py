@@ -282,6 +282,24 @@ def test_what_is_wrong_with_the_folders_is_said(folder: Path, tmp_path: Path) ->
         BM25Index.backup(folder, URL, overwrite=True)
 
 
+@pytest.mark.parametrize("where", ["manifest", "file", "other kind"])
+def test_a_folder_in_place_of_a_file_is_named(where: str, folder: Path, tmp_path: Path) -> None:
+    BM25Index.backup(folder, tmp_path / "backup")
+    manifests = [folder / "manifest.json", folder / "sharded.json"]
+    if where == "file":
+        path = next(path for path in folder.rglob("segment-*") if path.is_file())
+    else:
+        path = next(path for path in manifests if path.exists() == (where == "manifest"))
+    path.unlink(missing_ok=True)
+    path.mkdir()
+    for work in (BM25Index.restore, BM25Index.backup):
+        with pytest.raises(CorruptIndexError, match=f"{re.escape(str(path))}: is a folder"):
+            work(tmp_path / "backup", folder, overwrite=True)
+    path.rmdir()
+    BM25Index.restore(tmp_path / "backup", folder, overwrite=True)
+    assert state(folder) == state(tmp_path / "backup")
+
+
 def test_a_full_disk_is_named(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

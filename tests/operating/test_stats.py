@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bm25rag import BM25Index
+from bm25rag.following import follow
 from bm25rag.merging import policy
 from support.commands import ok
 
@@ -65,3 +66,18 @@ def test_the_age_of_a_commit_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr("bm25rag.cli.health.datetime", Later)
     assert "2 days ago" in ok("stats", tmp_path / "it").stdout
+
+
+@pytest.mark.parametrize("shards", [0, 2])
+def test_views_and_followed_folders_tell_the_commit_and_the_shards_of_the_folder(
+    tmp_path: Path, shards: int
+) -> None:
+    folder = tmp_path / "it"
+    BM25Index.build(["red boat", "sea"], folder, **({"shards": shards} if shards else {}))
+    reader = BM25Index.open(folder)
+    stats = reader.stats()
+    assert (stats["shards"], stats["committed"] is None) == (shards, False)
+    snapshot = reader.snapshot()
+    assert follow(folder).current.stats() == snapshot.stats() == stats
+    tuned = snapshot.tune(k1=0.5).stats()
+    assert (tuned["committed"], tuned["shards"]) == (stats["committed"], shards)
