@@ -310,9 +310,9 @@ class LiveIndex:
         """Make segments the state, after as much merging as one write may do."""
         from bm25rag.merging.policy import tidy
 
-        before = self.state.snapshot
-        merge_some = partial(tidy, held=self._lock.merging)
-        tidied = self.attachment.tidy(list(views), merge_some)
+        before, after = self.state.snapshot, list(views)
+        room = self.attachment.room(after)
+        tidied = self.attachment.tidy(after, partial(tidy, held=self._lock.merging, room=room))
         snapshot = Snapshot(tidied, before.parameters, before.analyzer)
         self.state = self.state._replace(snapshot=snapshot, commit_id=new_id(), **changes)
 

@@ -64,13 +64,19 @@ def _is_worn(view: SegmentView) -> bool:
     return 2 * view.count < len(view.segment) or 2 * view.changed_count > len(view.segment)
 
 
-def tidy(views: Sequence[SegmentView], held: Collection[Segment]) -> list[SegmentView]:
-    """Merge as much as one write may."""
+def tidy(
+    views: Sequence[SegmentView], held: Collection[Segment], room: float = math.inf
+) -> list[SegmentView]:
+    """Merge as much as one write may, of what makes no more than ``room`` bytes in all."""
     limit = max(LEAST, sum(view.size for view in views) // SHARE)
-    return [
-        SegmentView(merge_segments(group.views)) if group.due else group.views[0]
-        for group in plan(views, limit, held)
-    ]
+    tidied: list[SegmentView] = []
+    for group in plan(views, limit, held):
+        if group.due and group.size <= room:
+            room -= group.size
+            tidied.append(SegmentView(merge_segments(group.views)))
+        else:
+            tidied += group.views
+    return tidied
 
 
 def carry(

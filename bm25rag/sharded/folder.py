@@ -236,6 +236,10 @@ class ShardedWriter(FolderWriter):
             self._shard_of[view.segment] = shard
         return views
 
+    def room(self, views: Sequence[SegmentView]) -> float:
+        """Return how many bytes of merged segments the disk has room for in each shard."""
+        return super().room(views) / self.shard_count
+
     def tidy(self, views: Sequence[SegmentView], merge_some: MergeSome) -> Sequence[SegmentView]:
         tidied: list[SegmentView] = []
         for shard, group in enumerate(self.group(views)):

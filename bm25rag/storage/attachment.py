@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -36,6 +37,10 @@ class Attachment:
     def committed(self) -> str | None:
         """When the last commit of the folder was made; ``None`` if there is none."""
         return None
+
+    def room(self, views: Sequence[SegmentView]) -> float:
+        """Return how many bytes of merged segments may be written beside what ``views`` need."""
+        return math.inf
 
     def tidy(self, views: Sequence[SegmentView], merge_some: MergeSome) -> Sequence[SegmentView]:
         """Merge as much as a write may, given the segments that it has left."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +12,12 @@ from bm25rag.common.logs import tell
 from bm25rag.errors import NotAnIndexError, ReadOnlyError
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
+from bm25rag.segments.view import SegmentView
 from bm25rag.storage.attachment import Attachment
 from bm25rag.storage.checksummed_file import FileRecord
 from bm25rag.storage.file_identity import FileMark
 from bm25rag.storage.folder_lock import FolderLock, check_target, folder_to_fill, lock_folder
-from bm25rag.storage.fs import flush_folder, is_same
+from bm25rag.storage.fs import flush_folder, free_bytes, is_same
 from bm25rag.storage.kept_commits import drop_expired, keep_manifest
 from bm25rag.storage.manifest import (
     MANIFEST,
@@ -106,6 +107,15 @@ class FolderWriter(Attachment):
     @property
     def committed(self) -> str | None:
         return iso_time(self._manifest.time)
+
+    def room(self, views: Sequence[SegmentView]) -> float:
+        """Return how many bytes of merged segments the disk has room for.
+
+        A full disk must not keep anybody from deleting: what is not merged is so later.
+        """
+        stored = {view.segment for view in self.last.views}
+        new = sum(view.segment.nbytes for view in views if view.segment not in stored)
+        return free_bytes(self.folder) - new
 
     @property
     def last(self) -> State:

@@ -6,6 +6,7 @@ what it could not write, and report that a second flush succeeded.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -51,6 +52,15 @@ def is_same(one: str, other: str) -> bool:
         return os.path.samefile(one, other)
     except OSError:
         return False
+
+
+def free_bytes(folder: str) -> float:
+    """Return how many bytes may be written there; infinity where the system does not tell."""
+    try:
+        status = os.statvfs(folder)
+    except (OSError, AttributeError):  # Windows has no such call
+        return math.inf
+    return status.f_bavail * status.f_frsize
 
 
 def flush_folder(folder: str) -> None:

@@ -222,6 +222,25 @@ def test_a_writer_commits_to_no_folder_but_the_one_it_opened(
     assert found(tmp_path / "it") == ["0", "1", "2"]
 
 
+@pytest.mark.parametrize("shards", [0, 2])
+def test_a_delete_merges_only_what_the_disk_has_room_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shards: int
+) -> None:
+    texts = [f"boat word{number}" for number in range(40)]
+    BM25Index.build(texts, tmp_path / "it", **({"shards": shards} if shards else {}))
+    files = {path.name for path in (tmp_path / "it").rglob("segment-*")}
+    with BM25Index.open(tmp_path / "it", mode="w") as writer:
+        monkeypatch.setattr("bm25rag.storage.folder_writer.free_bytes", lambda folder: 100)
+        writer.delete([str(number) for number in range(40) if number % 4])
+    assert {path.name for path in (tmp_path / "it").rglob("segment-*")} == files
+    assert BM25Index.open(tmp_path / "it").stats()["deleted"] == 30
+    monkeypatch.undo()
+    with BM25Index.open(tmp_path / "it", mode="w") as writer:
+        writer.delete(["0"])
+        assert writer.stats()["deleted"] == 0
+    assert BM25Index.open(tmp_path / "it").ids() == [str(number) for number in range(4, 40, 4)]
+
+
 def test_saving_a_writer_where_it_was_opened_is_a_commit(folder: Path, tmp_path: Path) -> None:
     with BM25Index.open(folder, mode="w") as writer:
         writer.add(["blue"])

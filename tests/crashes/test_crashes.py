@@ -307,7 +307,7 @@ def test_a_writer_whose_folder_has_gone_says_so_and_keeps_what_it_has(tmp_path: 
     writer = BM25Index.open(tmp_path / "index", mode="w")
     writer.add(["red boat"])
     shutil.rmtree(tmp_path / "index")
-    with pytest.raises(FileNotFoundError, match="index"):
+    with pytest.raises(NotAnIndexError, match="index is not there any more"):
         writer.commit()
     assert [hit.id for hit in writer.search("red")] == ["0", "1"]
     writer.save(tmp_path / "elsewhere")

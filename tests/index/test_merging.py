@@ -393,3 +393,15 @@ def test_what_add_takes_its_texts_from_cannot_call_either(
     with pytest.raises(RuntimeError, match="within add"):
         index.add(texts())
     assert index.ids() == ["0"]
+
+
+def test_what_a_write_merges_fits_together_on_the_disk() -> None:
+    several = [BM25Index.from_texts([f"boat {n}" for n in range(size)]) for size in (400, 40, 4)]
+    views = [
+        index._live.state.snapshot.views[0].without(range(len(index) - len(index) // 4))
+        for index in several
+    ]
+    sizes = [view.size for view in views]
+    merged = policy.tidy(views, (), room=sizes[0])
+    assert [view.is_whole for view in merged] == [True, False, False]
+    assert [view.is_whole for view in policy.tidy(views, (), room=sum(sizes))] == [True, True, True]
