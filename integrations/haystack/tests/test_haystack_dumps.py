@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import UTC, date, datetime, timedelta, timezone
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -219,3 +221,50 @@ def test_a_name_that_leads_nowhere_is_haystacks_error(monkeypatch: pytest.Monkey
     data["init_parameters"]["analyzer"] = {"tokenizer": "haystack_integrations.mine.split"}
     with pytest.raises(DeserializationError, match="split"):
         BM25DocumentStore.from_dict(data)
+
+
+STORED = [
+    *(datetime(2024, 5, day, hour) for day in (1, 2) for hour in (0, 12)),
+    *(datetime(2024, 5, day, 12, tzinfo=UTC) for day in (1, 2)),
+    *(date(2024, 5, 1), date(2024, 5, 2)),
+    *("2024-05-01", "2024-05-01T12:00:00", "2024-05-01T14:00:00+02:00", "2024-05-02T00:00Z"),
+]
+ASKED = [STORED[1], STORED[4], datetime(2024, 5, 2, 1, tzinfo=timezone(timedelta(hours=1)))]
+
+
+@pytest.mark.parametrize(
+    ("value", "operator"),
+    [
+        *product(ASKED, [">", "<=", "==", "!=", "in", "not in"]),
+        *product([date(2024, 5, 2)], [">", "<="]),
+    ],
+)
+def test_filters_with_dates_mean_the_same_after_a_dump(value: date, operator: str) -> None:
+    operand = [value] if "in" in operator else value
+    filters = {"field": "meta.at", "operator": operator, "value": operand}
+    both = {"operator": "AND", "conditions": [filters]}
+    store = BM25DocumentStore(restrict=filters)
+    pipeline = Pipeline()
+    pipeline.add_component("retriever", BM25Retriever(store, filters=both, top_k=20))
+    again = Pipeline.loads(pipeline.dumps()).get_component("retriever")
+    documents = [
+        Document(id=str(place), content="boat", meta={"at": at}) for place, at in enumerate(STORED)
+    ]
+    restored = again.document_store
+    assert restored.restrict == {**filters, "value": again.filters["conditions"][0]["value"]}
+    found = []
+    for asked in (filters, restored.restrict):
+        everywhere = BM25DocumentStore()
+        everywhere.write_documents(documents)
+        found.append([one.id for one in everywhere.filter_documents(asked)])
+    assert found[0] == found[1]
+    assert found[0]
+
+
+def test_a_day_that_is_equated_is_no_text_and_cannot_be_dumped() -> None:
+    equal = {"field": "meta.at", "operator": "==", "value": date(2024, 5, 2)}
+    pipeline = Pipeline()
+    pipeline.add_component("retriever", BM25Retriever(BM25DocumentStore(), filters=equal))
+    assert pipeline.get_component("retriever").to_dict()["init_parameters"]["filters"] == equal
+    with pytest.raises(SerializationError, match="'date'"):
+        pipeline.dumps()

@@ -36,6 +36,7 @@ from haystack_integrations.document_stores.bm25rag.fields import (
     types_of_fields,
     unique_values,
 )
+from haystack_integrations.document_stores.bm25rag.filters import dumpable
 from haystack_integrations.document_stores.bm25rag.searching import (
     AnyQuestion,
     Search,
@@ -246,7 +247,7 @@ class BM25DocumentStore:
             index=self.index,
             return_embedding=self.return_embedding,
             spans_key=self.spans_key,
-            restrict=self.restrict,
+            restrict=dumpable(self.restrict),
             restrict_statistics=self.restrict_statistics,
             lock_timeout=self.lock_timeout,
             commit_every=self.commit_every,

@@ -86,6 +86,27 @@ def check_filters(filters: dict[str, Any] | None) -> dict[str, Any] | None:
     return filters
 
 
+def dumpable(filters: Any) -> Any:
+    """Return a filter whose dates are ISO text where that means the same, so that YAML has it.
+
+    It does not for an element of a list, nor for a day that is equated, which equals no text.
+    """
+    if not isinstance(filters, dict):
+        return filters
+    if "field" not in filters:
+        parts = filters.get("conditions")
+        return {**filters, "conditions": [*map(dumpable, parts)]} if parts else filters
+    name, value = filters["operator"], filters["value"]
+    kinds = date if name in _ORDERINGS else datetime
+    if name == "contains":
+        return filters
+    if isinstance(value, list):
+        value = [one.isoformat() if isinstance(one, kinds) else one for one in value]
+    elif isinstance(value, kinds):
+        value = value.isoformat()
+    return {**filters, "value": value}
+
+
 def combine(
     own: dict[str, Any] | None, given: dict[str, Any] | None, policy: FilterPolicy
 ) -> dict[str, Any] | None:

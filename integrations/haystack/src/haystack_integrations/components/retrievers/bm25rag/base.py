@@ -10,7 +10,7 @@ from typing import Any, Self
 from haystack import default_from_dict, default_to_dict
 from haystack.document_stores.types import FilterPolicy
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
-from haystack_integrations.document_stores.bm25rag.filters import check_filters, combine
+from haystack_integrations.document_stores.bm25rag.filters import check_filters, combine, dumpable
 
 from bm25rag.adapters import Asking, check_count, check_flag, check_real, decay_dict
 from bm25rag.fusion import FusionMethod, check_fusion
@@ -48,7 +48,8 @@ class StoreRetriever:
     def to_dict(self) -> dict[str, Any]:
         """Return the settings, including those of the store."""
         settings = {name: getattr(self, name) for name in self._names}
-        return default_to_dict(self, **settings | {"filter_policy": self.filter_policy.value})
+        dumped = {"filters": dumpable(self.filters), "filter_policy": self.filter_policy.value}
+        return default_to_dict(self, **settings | dumped)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
