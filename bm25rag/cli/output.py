@@ -46,13 +46,14 @@ class Fused(NamedTuple):
 class Answers(NamedTuple):
     """Queries and their hits; ``from_file`` is False for a query on the command line.
 
-    ``first`` is the rank of the first hit, ``spans`` whether JSON says where the words are, and
-    ``groups`` how many groups match, in a search with groups.
+    ``k`` is how many hits were asked for, ``first`` the rank of the first one, ``spans`` whether
+    JSON says where the words are, and ``groups`` how many groups match, in a search with groups.
     """
 
     queries: Sequence[Query]
     batch: BatchResult | RayBatch | Fused
     from_file: bool
+    k: int
     first: int = 1
     spans: bool = False
     groups: Sequence[int] | None = None
@@ -85,6 +86,7 @@ def write_tables(stream: IO[str], answers: Answers) -> None:
     """Print a table of hits for each query, below the query if it comes from a file."""
     console = result_console(stream)
     none = "No document matches." if answers.first == 1 else "No more documents match."
+    none = none if answers.k else "No document was asked for: -k is 0."
     for query, hits in answers.pairs():
         if answers.from_file:
             console.print(Text(f"{one_line(query.id)}: {one_line(query.text)}", style="bold"))

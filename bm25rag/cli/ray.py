@@ -180,7 +180,7 @@ def ray_search_command(
     with click.open_file(output or "-", "w", encoding="utf-8", lazy=True) as stream:
         for block, batch in each_batch(index, queries, query, None, options):
             missing |= batch.missing if isinstance(batch, RayBatch) else {}
-            write(stream, Answers(block, batch, query is None, options["offset"] + 1))
+            write(stream, Answers(block, batch, query is None, options["k"], options["offset"] + 1))
         stream.flush()
     for number, reason in sorted(missing.items()):
         write_message(f"Warning: without shard {number}: {one_line(reason)}")

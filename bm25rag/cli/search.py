@@ -142,7 +142,7 @@ def search_command(
             groups = None
             if options["group"] is not None and isinstance(batch, BatchResult):
                 groups = batch.totals().tolist()
-            write(stream, Answers(block, batch, asked_in_file, first, spans, groups))
+            write(stream, Answers(block, batch, asked_in_file, options["k"], first, spans, groups))
         stream.flush()
 
 

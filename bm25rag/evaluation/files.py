@@ -159,8 +159,8 @@ def run_lines(
 ) -> Iterator[str]:
     """Yield the lines of one query in a run: ``qid Q0 docid rank score tag``.
 
-    A ``ValueError`` names an id or a tag that is empty or has white space or a NUL in it, and a
-    score that is NaN or infinite.
+    A ``ValueError`` names an id or a tag that is empty or has white space or a NUL in it, a query
+    id that begins with a byte order mark, and a score that is NaN or infinite.
     """
     id, name = _field("query id", query), _field("tag", tag)
     for rank, (document, score) in enumerate(ranking, start=first):
@@ -177,6 +177,8 @@ def _field(kind: str, value: str) -> str:
     if value.split() != [value] or "\0" in value:
         message = f"{kind} {value!r} is empty or has white space or a NUL in it"
         raise ValueError(f"{message}, which TREC's formats cannot hold")
+    if kind == "query id" and value.startswith("\ufeff"):  # as the first of a file, it would go
+        raise ValueError(f"{kind} {value!r} begins with U+FEFF, which readers take for a mark")
     return value
 
 

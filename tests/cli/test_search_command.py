@@ -152,6 +152,7 @@ def test_scoring_options_tune_the_view_and_leave_the_index(saved: Path) -> None:
 
 def test_nothing_found_is_no_error(saved: Path) -> None:
     assert "No document matches." in ok("search", saved, "zebra").stdout
+    assert "No document was asked for: -k is 0." in ok("search", saved, "zebra", "-k", 0).stdout
     assert "No more documents match." in ok("search", saved, "boat", "--offset", "9").stdout
     assert ok("search", saved, "zebra", "--format", "jsonl").stdout == ""
     assert ok("search", saved, "", "--format", "trec").stdout == ""

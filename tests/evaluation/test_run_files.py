@@ -72,6 +72,17 @@ def test_ids_that_trec_cannot_hold_are_refused_and_the_file_stays(tmp_path: Path
     assert path.read_text(encoding="utf-8") == "before"
 
 
+def test_an_id_that_readers_would_take_for_a_byte_order_mark_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, "before")
+    with pytest.raises(ValueError, match=r"query id '\\ufeffq' begins with U\+FEFF"):
+        write_run(path, {"\ufeffq": {"d": 1.0}})
+    with pytest.raises(ValueError, match="U\\+FEFF"):
+        write_qrels(path, {"\ufeffq": {"d": 1}})
+    assert path.read_text(encoding="utf-8") == "before"
+    write_run(path, {"q": {"\ufeffd": 1.0}})
+    assert read_run(path) == {"q": {"\ufeffd": 1.0}}
+
+
 @pytest.mark.parametrize("score", [float("inf"), float("-inf"), float("nan")])
 def test_scores_that_no_run_can_hold_are_refused_and_the_file_stays(
     tmp_path: Path, score: float
