@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from copy import copy
 from threading import Lock
 from typing import Any, NamedTuple
 
 from bm25rag.analysis import Tokenizer
 from bm25rag.distributed.operations import OPERATIONS
-from bm25rag.errors import CorruptIndexError, NotAnIndexError, StorageError
+from bm25rag.errors import ClusterError, CorruptIndexError, NotAnIndexError, StorageError
 from bm25rag.filters import Filter
 from bm25rag.index import BM25Index
 from bm25rag.open_shard import OpenShard, open_shard
@@ -129,9 +130,27 @@ class Host:
         """Answer a call from a commit that is at least as new as the one named.
 
         ``operation`` is a name in ``OPERATIONS``, ``within`` what the client is restricted to. It
-        raises as the method of ``BM25Index``, except that damage is reported in the answer, and
-        ``StorageError`` if the folder cannot be opened.
+        raises as the method of ``BM25Index``, except that damage is reported in the answer,
+        ``StorageError`` if the folder cannot be opened, and ``ClusterError`` for an exception that
+        no other process could read: a client would take the host for gone, and ask again.
         """
+        try:
+            return self._answer(operation, arguments, commit, within)
+        except Exception as error:
+            try:
+                copy(error)  # made again from its arguments, as by the client
+            except Exception:
+                said = f"{type(error).__name__}: {error}"
+                raise ClusterError(f"{said} (it cannot be sent as it is)") from error
+            raise
+
+    def _answer(
+        self,
+        operation: str,
+        arguments: tuple[Any, ...],
+        commit: int,
+        within: Restriction | None,
+    ) -> Answer:
         if self._opened is None or self._opened.commit < commit:
             try:
                 self.refresh()

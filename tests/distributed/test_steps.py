@@ -30,7 +30,7 @@ from bm25rag.distributed.steps import (
     finish,
     merge_partition,
 )
-from bm25rag.errors import CorruptIndexError, DuplicateIdError, StorageError
+from bm25rag.errors import ClusterError, CorruptIndexError, DuplicateIdError, StorageError
 from bm25rag.live.index import new_state
 from bm25rag.open_shard import Ranking
 from bm25rag.readers import Fields
@@ -359,6 +359,24 @@ def test_a_server_that_cannot_reach_the_folder_leaves_the_answer_to_others(
         raise ConnectionError("the service of permissions is away")
 
     with pytest.raises(ConnectionError, match="permissions"):
+        host.answer("count", (refused,), 0)
+
+
+class UnreadableError(Exception):
+    """An exception that no other process can make again: its arguments are not those it keeps."""
+
+    def __init__(self, user: str, right: str) -> None:
+        super().__init__(f"{user} lacks {right}")
+
+
+def test_an_error_that_clients_could_not_read_is_told_in_words(tmp_path: Path) -> None:
+    run(plan_of(write_corpus(tmp_path / "in"), tmp_path / "it", 3))
+    host = Host(str(tmp_path / "it"), 0, 1, 1, True, None, False)
+
+    def refused(_: object) -> bool:
+        raise UnreadableError("anne", "reading")
+
+    with pytest.raises(ClusterError, match="UnreadableError: anne lacks reading"):
         host.answer("count", (refused,), 0)
 
 
