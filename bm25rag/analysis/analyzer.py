@@ -653,7 +653,7 @@ class _WordTerms:
             unwanted=analyzer.stopwords,
             stopwords=asked,
             lowercase=splitter.lowercase,
-            keeps_ascii=splitter.keeps_ascii,
+            lost=splitter.lost,
             link=splitter.with_links,
         )
 

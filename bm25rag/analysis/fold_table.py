@@ -94,6 +94,8 @@ def _entries(points: Int64, rules: FoldRules) -> UInt64:
     if not np.array_equal(lower, points):
         peculiar |= _lower(lower, rules)[1]
     roles = _roles(_string(lower), rules)
+    if rules.normalize == "NFC":
+        roles |= _which(scripts.MEETING, _string(lower)) * np.uint64(1 << bits.MEETING)
     return _utf8(lower.astype(np.uint64)) | roles | peculiar * np.uint64(1 << bits.PECULIAR)
 
 
@@ -119,8 +121,8 @@ def _lower(points: Int64, rules: FoldRules) -> tuple[Int64, Bool]:
         for pattern in (scripts.JOINER, scripts.IGNORED, scripts.HYPHENS):
             _mark(peculiar, True, pattern, characters)
     if rules.normalize is not None:
-        safe = scripts.NOT_SURELY_NFC if rules.normalize == "NFC" else scripts.NOT_ASCII
-        _mark(peculiar, True, safe, characters)
+        changed = scripts.CHANGED_BY_NFC if rules.normalize == "NFC" else scripts.NOT_ASCII
+        _mark(peculiar, True, changed, characters)
     return lower, peculiar
 
 

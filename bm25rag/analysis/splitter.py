@@ -82,9 +82,9 @@ class WordSplitter:
         self._only_lowers_ascii = lowercase and not identifiers and not self._turkish
         self._folds_accents = fold_accents
         self._ngrams = ngrams
-        # Whether no letters and digits come to be ASCII or cease to be, but for wide ones. NFKC
-        # turns more characters into letters of ASCII, and Turkish lower case fewer.
-        self.keeps_ascii: bool = form in (None, "NFC") and not self._turkish
+        # Letters of ASCII that folding turns into others. None for NFKC, which makes letters and
+        # digits of ASCII from others than wide ones and capitals.
+        self.lost: str | None = "I" * self._turkish if form in (None, "NFC") else None
         # Whether even words of ASCII letters and digits may have several tokens.
         self.splits_all: bool = identifiers or ngrams is not None
         # Whether "e-mail" is also "email"; see ``links``.
@@ -198,7 +198,7 @@ class WordSplitter:
 
     def joined_words(self, text: str) -> list[str]:
         """Return what is also one word in a text, as "e-mail" is."""
-        if not self.joins_words or (self.keeps_ascii and scripts.LINK.search(text) is None):
+        if not self.joins_words or (self.lost is not None and scripts.LINK.search(text) is None):
             return []
         return [joined.word for joined in self.find_joined(self.fold(text))]
 

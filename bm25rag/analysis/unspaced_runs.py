@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import chain, pairwise, repeat
-from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -40,7 +39,6 @@ FIRST_LETTER = "\u0e01"
 _FIRST_BYTE = 0xE0  # of its UTF-8
 # How often a question counts words beside runs; docs/languages.md has what that gains.
 TIMES = 3
-_FIRST = itemgetter(0)
 
 
 class BigramRules(NamedTuple):
@@ -93,13 +91,21 @@ def weigh(words: list[str], rules: BigramRules) -> list[str]:
     """Return the words of a question, each of the others ``TIMES`` if there are parts of runs."""
     if not words or max(words) < FIRST_LETTER:
         return words
-    parts = _cut_kinds(rules)
-    kinds = [*map(_LETTERS.__getitem__, map(_FIRST, words))]
-    of_runs = {kind for kind in {*kinds} if kind & parts}
-    if not of_runs or of_runs.issuperset(kinds):
+    if _only_parts(rules).fullmatch("\n".join(words)):  # as most questions with a run
         return words
-    times = (1 if kind in of_runs else TIMES for kind in kinds)
+    parts = _cut_kinds(rules)
+    are_parts = [_LETTERS[word[0]] & parts > 0 for word in words]
+    if not any(are_parts):
+        return words
+    times = (1 if is_part else TIMES for is_part in are_parts)
     return [*chain.from_iterable(map(repeat, words, times))]
+
+
+@lru_cache(maxsize=4)
+def _only_parts(rules: BigramRules) -> re.Pattern[str]:
+    """Return what matches words, each on a line, if all of them are parts of runs."""
+    letters = CJK_LETTERS * rules.cjk + SOUTHEAST_ASIAN_LETTERS * rules.southeast_asian
+    return re.compile(f"(?:[{letters}][^\n]*+\n?)*+" if letters else "(?!)")
 
 
 def weigh_each(scanned: Scanned, rules: BigramRules) -> Scanned:

@@ -125,7 +125,7 @@ def _may_join(analyzer: Analyzer, text: str) -> bool:
     splitter = analyzer.splitter
     if not splitter.joins_words:
         return False
-    return not splitter.keeps_ascii or scripts.LINK.search(text) is not None
+    return splitter.lost is None or scripts.LINK.search(text) is not None
 
 
 def _terms_of(analyzer: Analyzer, words: list[str]) -> list[tuple[Term, ...]]:

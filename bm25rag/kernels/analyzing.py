@@ -188,7 +188,7 @@ def find_ascii_words(text):
 def _otherwise_of(analysis: _Analysis, text, otherwise):
     """Return the terms of what is also one word in a text, by an ``Otherwise``."""
     terms = None
-    if otherwise.keeps_ascii:
+    if otherwise.lost is not None and (not otherwise.lost or otherwise.lost not in text):
         terms = _otherwise_in_text(analysis, text, otherwise)
         if terms is None and not text.isascii():  # to fold it all in Python takes long
             linked = otherwise.link(text)
@@ -433,6 +433,42 @@ def _wide_kind(
 
 @cython.cfunc
 @cython.exceptval(check=False)
+def _folded_kind(
+    data: cython.pointer[cython.const[cython.uchar]],
+    size: cython.Py_ssize_t,
+    place: cython.Py_ssize_t,
+) -> cython.int:
+    """Return what a character that is not ASCII may be folded to, as bits of ``_BYTES``.
+
+    That is a letter of ASCII for a dotted capital I, the sign of Kelvin and wide letters, a digit
+    for wide ones, and either where folding drops the character; 0 for all others.
+    """
+    first: cython.int = data[place]
+    second: cython.int = data[place + 1]
+    third: cython.int = data[place + 2] if place + 2 < size else 0
+    is_dropped: cython.bint
+    if first == 0xC4 and second == 0xB0:
+        return 1
+    if first == 0xC2 or first == 0xD7 or first == 0xD8:  # soft hyphen, Hebrew and Arabic marks
+        is_dropped = first == 0xC2 and second == 0xAD
+        is_dropped |= first == 0xD7 and (second == 0xB3 or second == 0xB4)
+        return _PART if is_dropped or (first == 0xD8 and second == 0x9C) else 0
+    if first == 0xE2:  # joiners, direction marks
+        if second == 0x84 and third == 0xAA:
+            return 1
+        is_dropped = second == 0x80 and 0x8C <= third <= 0x8F
+        return _PART if is_dropped or (second == 0x81 and third == 0xA0) else 0
+    if first == 0xEF:  # wide forms, the byte order mark
+        if second == 0xBC and 0x90 <= third <= 0x99:
+            return 2
+        if second == 0xBC or second == 0xBD:
+            return 1
+        return _PART if second == 0xBB else 0
+    return 0
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
 def _pair_at(
     data: cython.pointer[cython.const[cython.uchar]],
     size: cython.Py_ssize_t,
@@ -450,13 +486,13 @@ def _pair_at(
         return 0
     if (before | behind) & _UNSURE:  # no letter or digit of ASCII, unless it is folded to one
         if before == _UNSURE:
-            while data[start - 1] & 0xC0 == 0x80:
+            start -= 1
+            while start > 0 and data[start] & 0xC0 == 0x80:
                 start -= 1
-            if 0xE3 <= data[start - 1] <= 0xEE or _wide_kind(data, start - 1) != _UNSURE:
-                return 0
-        if behind != _UNSURE:
-            return -1
-        return 0 if 0xE3 <= data[stop] <= 0xEE or _wide_kind(data, stop) != _UNSURE else -1
+            before = _folded_kind(data, size, start)
+        if behind == _UNSURE:
+            behind = _folded_kind(data, size, stop)
+        return -1 if (before & 1 and behind & 2) or (before & 2 and behind & 1) else 0
     while start > 0 and _BYTES[data[start - 1]] == before:
         start -= 1
     while stop < size and _BYTES[data[stop]] == behind:
@@ -689,7 +725,7 @@ def analyze_texts(texts, utf8, scanned, rules, otherwise):
     for place in range(in_tokens.shape[0]):
         highest = max(highest, in_tokens[place])
     require(highest < len(scanned.entries), "a token is no word")
-    looks: cython.bint = otherwise is not None and otherwise.keeps_ascii
+    looks: cython.bint = otherwise is not None and otherwise.lost == ""
     begin: cython.Py_ssize_t = 0
     stop: cython.Py_ssize_t
     analysis: _Analysis = _start(rules)

@@ -126,9 +126,10 @@ class Otherwise(NamedTuple):
     unwanted: frozenset[str]  # words that have no term
     stopwords: frozenset[str]  # words to which no number is joined
     lowercase: bool
-    # Whether no letters and digits come to be ASCII or cease to be, but for wide ones: a backend
-    # may find the words of most texts itself.
-    keeps_ascii: bool
+    # Letters of ASCII that folding turns into others: of most texts without them a backend may find
+    # the words itself. None if it makes letters and digits of ASCII from others than wide ones and
+    # capitals.
+    lost: str | None
     # Returns a text in which wide links, and hyphens that are not ASCII, are ASCII.
     link: Callable[[str], str]
 

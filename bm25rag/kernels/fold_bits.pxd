@@ -21,4 +21,5 @@ cdef enum:
     DIGIT = 57
     SINGLE = 58
     ASKED_SINGLE = 59
+    MEETING = 62
     PECULIAR = 63

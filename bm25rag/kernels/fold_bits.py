@@ -14,6 +14,6 @@ APOSTROPHE, STOP, COMMA, PLUS, HASH = 1, 2, 3, 4, 5
 # Where size, kind and sign are.
 SIZE, KIND, SIGN = 32, 40, 48
 # Where flags are: a letter; a digit; a character that is a word of its own where a run of CJK
-# ends, in a document and in a question; and one whose text needs more than the table: the analyzer
-# folds it as a whole.
-LETTER, DIGIT, SINGLE, ASKED_SINGLE, PECULIAR = 56, 57, 58, 59, 63
+# ends, in a document and in a question; two that, side by side, or one that, alone, needs more than
+# the table: the analyzer folds their text as a whole.
+LETTER, DIGIT, SINGLE, ASKED_SINGLE, MEETING, PECULIAR = 56, 57, 58, 59, 62, 63

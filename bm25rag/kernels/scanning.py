@@ -25,6 +25,7 @@ if not cython.compiled:
         DIGIT,
         KIND,
         MARK,
+        MEETING,
         OTHER,
         PECULIAR,
         SIGN,
@@ -222,8 +223,10 @@ def _find_peculiar(
     point: cython.Py_ssize_t
     mark: cython.ulonglong
     entry: cython.ulonglong
+    before: cython.ulonglong
+    meet: cython.ulonglong
     for text in range(ends.shape[0]):
-        mark = 0
+        mark = before = meet = 0
         while place < ends[text]:
             if place >= asked:
                 asked = place
@@ -233,6 +236,7 @@ def _find_peculiar(
                     asked += _AT_ONCE
                 if place < asked:
                     place = asked
+                    before = 0
                     continue
                 asked += _AT_ONCE
             if data[place] & 0xC0 == 0x80:  # the rest of a character
@@ -245,10 +249,12 @@ def _find_peculiar(
             place += _width(data[place])
             entry = table[point]
             mark |= entry
+            meet |= before & entry
+            before = entry
             if not entry:
                 pages[point // _PAGE] = 1
                 any_peculiar = True
-        peculiar[text] = mark >> PECULIAR
+        peculiar[text] = mark >> PECULIAR | meet >> MEETING & 1
         any_peculiar = any_peculiar or peculiar[text]
     return any_peculiar
 
@@ -1371,17 +1377,25 @@ def _lacking(
     """Return the first page of the table that a text lacks, ``PECULIAR_TEXT``, or ``_NOTHING``."""
     place: cython.Py_ssize_t = 0
     point: cython.Py_ssize_t
+    entry: cython.ulonglong
+    before: cython.ulonglong = 0
     mark: cython.ulonglong = 0
+    meet: cython.ulonglong = 0
     while place < data.shape[0]:
         if data[place] < 0x80:
             place += 1
+            before = 0
             continue
         point = _decode(data, place)
-        if not table[point]:
+        entry = table[point]
+        if not entry:
             return point // _PAGE
-        mark |= table[point]
+        mark |= entry
+        meet |= before & entry
+        before = entry
         place += _width(data[place])
-    return _PECULIAR_TEXT if mark >> PECULIAR and not folded else _NOTHING
+    is_peculiar: cython.bint = mark >> PECULIAR or meet >> MEETING & 1
+    return _PECULIAR_TEXT if is_peculiar and not folded else _NOTHING
 
 
 @cython.cfunc

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from pathlib import Path
 
 import pytest
@@ -219,15 +220,21 @@ def test_an_index_of_code_is_opened_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_questions_know_every_sign_beside_joined_words_alike_in_both_backends() -> None:
+@pytest.mark.parametrize("language", ["english", "turkish"])
+def test_questions_know_every_sign_beside_joined_words_alike_in_both_backends(
+    language: str,
+) -> None:
     """A sign ends a word, a letter or number is of it, and some are dropped or folded."""
-    signs = map(chr, [*range(0x80, 0x250), *range(0x370, 0x400), *range(0x1E00, 0x2C00)])
+    latin = *range(0x80, 0x250), *range(0x370, 0x400), *range(0x1E00, 0x2C00)
+    others = *range(0x590, 0x780), *range(0x900, 0x980), *range(0x3000, 0x3040)
+    signs = map(chr, [*latin, *others, *range(0xFE00, 0x10000)])
     shapes = ("a{} 5 b", "5 {}a b", "e-{} m", "{}e-mail x", "type 2{} y", "{}type 2 z", "type {} 2")
+    shapes += ("aI {}5 b", "5{} I b", "\u0130{}-mail", "x.I{}.y-z", "{}2 \u0130a")
     texts = [shape.format(sign) for sign in signs for shape in shapes]
     with backends.use("numpy"):
-        expected = [*map(Analyzer().query_terms, texts)]
-    assert [*map(Analyzer().query_terms, texts)] == expected
-    assert [*Analyzer().query_terms_of_each(texts)] == expected
+        expected = [*map(Analyzer(language).query_terms, texts)]
+    assert [*map(Analyzer(language).query_terms, texts)] == expected
+    assert [*Analyzer(language).query_terms_of_each(texts)] == expected
 
 
 @pytest.mark.usefixtures("backend")
@@ -237,3 +244,12 @@ def test_an_apostrophe_between_two_joined_words_hides_neither(sign: str) -> None
     terms = ["tat", "t", "ab", "tatt"]
     assert Analyzer().query_terms(text) == terms
     assert Analyzer().query_terms_of_each([text, "\xe9"])[0] == terms  # which is scanned
+
+
+def test_a_capital_i_is_a_letter_of_its_own_in_turkish() -> None:
+    analyzer = Analyzer("turkish")
+    texts = ["ş tip 2", "ş TIP 2", "ş Tİ 2", "ş x.I.y-z", "ş e-mail"]
+    with backends.use("numpy"):
+        expected = [*map(copy(analyzer).query_terms, texts)]
+    assert [*map(analyzer.query_terms, texts)] == expected
+    assert [terms[-1] for terms in expected] == ["tip2", "2", "ti2", "yz", "email"]

@@ -406,16 +406,40 @@ def test_texts_of_stop_words_alone_are_numbered_together(monkeypatch: pytest.Mon
 
 
 def test_nfc_never_changes_the_characters_that_are_not_normalised() -> None:
-    """NFC changes marks, characters that compose with the one before, and those it replaces."""
+    """NFC changes marks, characters that compose with the one before, and those it replaces.
+
+    Of ``MEETING`` it orders marks and composes characters, of which both must be there.
+    """
     seconds = {*map(chr, [*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)])}
     points = [*range(0xD800), *range(0xE000, 0x20000), *range(0x2F800, 0x2FA20)]
-    for parts in (unicodedata.decomposition(chr(point)).split() for point in points):
+    composed = set()
+    for point in points:
+        parts = unicodedata.decomposition(chr(point)).split()
         if len(parts) == 2 and parts[0][0] != "<":
-            seconds.add(chr(int(parts[1], 16)))
+            one, other = (chr(int(part, 16)) for part in parts)
+            seconds.add(other)
+            if unicodedata.normalize("NFC", one + other) == chr(point):
+                composed.add((one, other))
     for letter in filter(scripts.is_surely_nfc, map(chr, range(0x110000))):
         assert letter not in seconds
         assert not unicodedata.combining(letter)
         assert unicodedata.normalize("NFC", letter) == letter
+    for letter in filter(scripts.MEETING.search, map(chr, range(0x110000))):
+        assert unicodedata.normalize("NFC", letter) == letter
+    for one, other in composed:
+        if not scripts.CHANGED_BY_NFC.search(other):
+            assert scripts.MEETING.search(one)
+            assert scripts.MEETING.search(other)
+
+
+@pytest.mark.further
+@pytest.mark.parametrize("language", ["hindi", "thai"])
+def test_marks_side_by_side_are_ordered_and_composed(language: str) -> None:
+    meeting = [*filter(scripts.MEETING.search, map(chr, range(0x3000)))]
+    pairs = random.Random(1).sample([(one, other) for one in meeting for other in meeting], 2000)
+    texts = [f"a{one}{other}\u0915{other}{one} {one}b{other} \u0e01{one}" for one, other in pairs]
+    assert_same(Analyzer(language), texts)
+    assert any(unicodedata.normalize("NFC", text) != text for text in texts)
 
 
 # -- real texts --------------------------------------------------------------------------------
