@@ -932,9 +932,20 @@ def _of_letters(
         return None
     if _are_parts(data, start, stop):
         return _of_token(analysis, _fold(analysis, word, data, start, stop))
-    if word.isalpha():
+    if word.isalpha() or _are_letters_and_marks(word):
         return _of_token(analysis, analysis.letters(word))
     return None
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def _are_letters_and_marks(word: str) -> cython.bint:
+    """Whether a word of letters also has marks, as vowels of India are, and nothing else."""
+    place: cython.Py_ssize_t = 0
+    size: cython.Py_ssize_t = len(word) if word.isidentifier() else 0
+    while place < size and word[place] != "_" and not word[place].isdigit():
+        place += 1
+    return 0 < place == size
 
 
 @cython.cfunc
