@@ -141,7 +141,9 @@ def find_language(name: str) -> Language:
     if language is None:
         known = ", ".join(f"{each.name} ({each.codes[0]})" for each in LANGUAGES)
         raise ValueError(
-            f"language: expected a name or an ISO 639 code of {known}; or 'code'; got {name!r}"
+            f"language: expected a name or an ISO 639 code of {known}; or 'code'; got {name!r}: "
+            "any other is searched by its words as they are with language=None, or on the command "
+            "line --stemmer none --stopwords none"
         )
     return language
 

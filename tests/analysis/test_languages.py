@@ -175,6 +175,7 @@ def test_unknown_language_lists_those_there_are(asked: str) -> None:
         find_language(asked)
     assert repr(asked) in str(error.value)
     assert "german (de)" in str(error.value)
+    assert "with language=None" in str(error.value)
 
 
 @pytest.mark.parametrize("asked", [None, 1, b"de", ["de"]])
