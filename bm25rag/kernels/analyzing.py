@@ -396,8 +396,9 @@ def _wide_kind(
 ) -> cython.int:
     """Return what a character is that is not ASCII, as bits of ``_BYTES``.
 
-    ``_ABROAD`` for a letter of Latin, Greek or Cyrillic that does not become ASCII; ``_APOSTROPHE``
-    for U+2019; 0 for a space or most signs of punctuation and mathematics; ``_UNSURE`` for others.
+    ``_ABROAD`` for a letter of Latin, Greek, Cyrillic, Hebrew or Arabic that does not become ASCII;
+    ``_APOSTROPHE`` for U+2019; 0 for a space or most signs of punctuation and mathematics;
+    ``_UNSURE`` for others.
     """
     first: cython.int = data[place]
     second: cython.int = data[place + 1]
@@ -428,6 +429,12 @@ def _wide_kind(
         return _ABROAD if 0xB8 <= second <= 0xBB else _UNSURE
     if first == 0xC4 and second == 0xB0:  # its lower case is an i and a mark
         return _UNSURE
+    if first == 0xD7:
+        return _ABROAD if 0x90 <= second <= 0xAA else _UNSURE
+    if 0xD8 <= first <= 0xDB:
+        point: cython.int = (first & 0x1F) << 6 | (second & 0x3F)
+        is_letter: cython.bint = 0x620 <= point <= 0x64A and point != 0x640  # not the tatweel
+        return _ABROAD if is_letter or 0x671 <= point <= 0x6D3 else _UNSURE
     return _ABROAD if 0xC4 <= first <= 0xC9 or 0xD0 <= first <= 0xD1 else _UNSURE
 
 
