@@ -1,7 +1,8 @@
-"""HTTP whose clients have a time limit for each request.
+"""HTTP whose clients have a time limit for each request, and for taking the answer.
 
 What serves it refuses connections above a number. Without a limit, as many clients that send a
-byte a minute would stop the service; uvicorn limits only how long a connection may be idle.
+byte a minute, or ask and never read, would stop the service; uvicorn limits only how long a
+connection may be idle.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import asyncio
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-# For its headers and its body, of which the largest is 16 MiB.
+# For its headers and its body, of which the largest is 16 MiB; and for what is sent back.
 SECONDS = 30.0
 
 
 class TimedHTTP(H11Protocol):
-    """A connection that is ended if a request is not complete in time.
+    """A connection that is ended if a request is not complete in time, or an answer not taken.
 
     h11 limits how long an address and headers may be.
     """
@@ -38,14 +39,28 @@ class TimedHTTP(H11Protocol):
         super().on_response_complete()
         self._wait_in_time()
 
+    def pause_writing(self) -> None:
+        """Wait until some of what was sent is taken."""
+        super().pause_writing()
+        self._wait_in_time()
+
+    def resume_writing(self) -> None:
+        """Go on with the answer."""
+        super().resume_writing()
+        self._wait_in_time()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait for nothing any more."""
         super().connection_lost(exc)
         self._end_limit()
 
     def _wait_in_time(self) -> None:
-        """Set the limit where the client is to send something; it is not set anew by each byte."""
-        if self.transport.is_closing() or self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+        """Set the limit where the client is to send or to take something; no byte sets it anew."""
+        if self.transport.is_closing():
+            waits = self.transport.get_write_buffer_size() > 0
+        else:
+            waits = self.flow.write_paused or self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
+        if not waits:
             self._end_limit()
         elif self._limit is None:
             self._limit = self.loop.call_later(SECONDS, self.transport.abort)

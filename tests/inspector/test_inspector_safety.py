@@ -32,6 +32,7 @@ from support.inspected import (
     save_kind,
     small,
 )
+from support.waiting import wait_until
 
 timed_http = pytest.importorskip("bm25rag.common.timed_http")
 
@@ -351,3 +352,28 @@ def test_an_answer_may_take_longer_than_a_request(
     monkeypatch.setattr(timed_http, "SECONDS", 0.3)
     monkeypatch.setitem(VIEW_FUNCTIONS, "search", lambda *given: sleep(1) or search(*given))
     assert "sails" in inspected.page("search", q="boat")
+
+
+@pytest.mark.parametrize(
+    ("asked", "times"),
+    [
+        (b"GET /terms.json HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 1),
+        (b"GET / HTTP/1.1\r\nHost: elsewhere\r\n\r\n" * 500, 400),
+    ],
+    ids=["a long answer", "many refusals"],
+)
+def test_a_client_that_takes_no_answer_is_not_waited_for(
+    asked: bytes, times: int, inspected: Inspected, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timed_http, "SECONDS", 1.0)
+    monkeypatch.setitem(VIEW_FUNCTIONS, "terms", lambda *_: {"text": "x" * (1 << 24)})
+    connections = inspected.server.server_state.connections
+    with socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.settimeout(0.05)
+        deaf.connect(("127.0.0.1", inspected.port))
+        with suppress(TimeoutError):
+            for _ in range(times):
+                deaf.sendall(asked)
+        wait_until(lambda: connections, 10)
+        wait_until(lambda: not connections, 10)

@@ -53,10 +53,10 @@ class Answer(NamedTuple):
 
 
 class Inspected:
-    """An inspector that runs, and its desk."""
+    """An inspector that runs, its desk, and what holds its connections."""
 
-    def __init__(self, desk: Desk, port: int) -> None:
-        self.desk, self.port = desk, port
+    def __init__(self, desk: Desk, port: int, server: Any) -> None:
+        self.desk, self.port, self.server = desk, port, server
         self.host = f"127.0.0.1:{port}"
         self.base = f"http://{self.host}"
 
@@ -112,7 +112,7 @@ def inspecting(
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
-            yield Inspected(desk, listening.getsockname()[1])
+            yield Inspected(desk, listening.getsockname()[1], server)
         finally:
             server.should_exit = True
             thread.join()
