@@ -150,6 +150,7 @@ class Comparison(Operator):
     """``$lt``, ``$lte``, ``$gt`` or ``$gte``; values of unlike types do not pass."""
 
     __slots__ = ("compare", "name")
+    __match_args__ = ("name", "operand")
 
     def __init__(self, name: str, compare: Callable[[Any, Any], Any], operand: Any) -> None:
         self.name: Final = name

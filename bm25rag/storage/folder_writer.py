@@ -143,11 +143,11 @@ class FolderWriter(Attachment):
     ) -> None:
         """Make a state durable; the ``known`` files (``None``: the last commit's) are there."""
         self.check_place()
+        if self.keep and self._manifest.commit:
+            keep_manifest(self.folder, self.manifest_name, self._manifest.commit)
         manifest = self._write(self._manifest.commit + 1, state, known)
         # From here on the commit may be visible, so its files stay, whatever fails.
         try:
-            if self.keep and self._manifest.commit:
-                keep_manifest(self.folder, self.manifest_name, self._manifest.commit)
             self._replace(manifest)
         except BaseException:
             # An interrupt may have come after the commit became visible.

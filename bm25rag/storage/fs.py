@@ -60,7 +60,8 @@ def free_bytes(folder: str) -> float:
         status = os.statvfs(folder)
     except (OSError, AttributeError):  # Windows has no such call
         return math.inf
-    return status.f_bavail * status.f_frsize
+    # Some file systems of networks and in user space say that they have no blocks at all.
+    return status.f_bavail * status.f_frsize if status.f_blocks else math.inf
 
 
 def flush_folder(folder: str) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
+from math import inf
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from bm25rag.errors import (
     ReadOnlyError,
     TokenizerRequiredError,
 )
+from bm25rag.storage.fs import free_bytes
 
 
 @pytest.fixture
@@ -239,6 +242,16 @@ def test_a_delete_merges_only_what_the_disk_has_room_for(
         writer.delete(["0"])
         assert writer.stats()["deleted"] == 0
     assert BM25Index.open(tmp_path / "it").ids() == [str(number) for number in range(4, 40, 4)]
+
+
+def test_a_disk_that_says_it_has_no_blocks_does_not_tell_its_room(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = SimpleNamespace(f_blocks=0, f_bavail=0, f_frsize=4096)
+    monkeypatch.setattr("os.statvfs", lambda folder: told, raising=False)
+    assert free_bytes(str(folder)) == inf
+    told.f_blocks = 1
+    assert free_bytes(str(folder)) == 0
 
 
 def test_saving_a_writer_where_it_was_opened_is_a_commit(folder: Path, tmp_path: Path) -> None:

@@ -265,6 +265,11 @@ def test_a_condition_is_a_value_that_can_be_copied(spec: Any) -> None:
         condition.operator.operand = 2
 
 
+def test_what_is_shown_of_a_comparison_says_which_it_is() -> None:
+    shown = {repr(parse_filter({"a": {name: 1}})) for name in ("$lt", "$lte", "$gt", "$gte")}
+    assert len(shown) == 4
+
+
 def test_conditions_that_python_equates_and_filters_do_not_are_unlike() -> None:
     assert parse_filter({"a": 1}) == parse_filter({"a": 1.0})
     assert parse_filter({"a": 1}) != parse_filter({"a": True})

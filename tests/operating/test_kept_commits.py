@@ -7,6 +7,7 @@ import pickle
 import shutil
 import time
 from datetime import timedelta
+from errno import ENOSPC
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,26 @@ def test_wherever_a_commit_ends_all_kept_ones_open(tmp_path: Path, kind: str) ->
         if not killed:
             break
     assert number > 5
+
+
+@kinds
+def test_a_commit_that_cannot_keep_the_last_one_leaves_no_files(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    BM25Index.build(TEXTS, tmp_path / "it", **KINDS[kind])
+    with BM25Index.open(tmp_path / "it", mode="w", keep="1h") as writer:
+        write(writer, 1)
+        before = {*(tmp_path / "it").rglob("*")}
+
+        def full(*_: object) -> None:
+            raise OSError(ENOSPC, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr("bm25rag.storage.folder_writer.keep_manifest", full)
+            with pytest.raises(OSError, match="No space"):
+                writer.commit()
+        assert {*(tmp_path / "it").rglob("*")} == before
+    assert len(commits(tmp_path / "it")) == 2
 
 
 @pytest.mark.parametrize(
