@@ -161,7 +161,7 @@ def test_a_commit_that_fails_undoes_both(
     def write() -> None:
         with BM25HybridRetriever.open(folder, mode="w", vector_store=store) as writer:
             change(writer)
-            monkeypatch.setattr("bm25rag.storage.folder_writer.write_commit", full)
+            monkeypatch.setattr("bm25rag.storage.folder_writer.write_files", full)
 
     with pytest.raises(OSError, match="full"):
         write()
