@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from haystack import Document, Pipeline
 from haystack.core.errors import DeserializationError, SerializationError
 from haystack_integrations.components.retrievers.bm25rag import (
     BM25Retriever,
+    BM25SearchTool,
     BM25SparseHybridRetriever,
 )
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
@@ -268,3 +270,25 @@ def test_a_day_that_is_equated_is_no_text_and_cannot_be_dumped() -> None:
     assert pipeline.get_component("retriever").to_dict()["init_parameters"]["filters"] == equal
     with pytest.raises(SerializationError, match="'date'"):
         pipeline.dumps()
+
+
+@pytest.mark.parametrize("operator", ["==", "!="])
+def test_a_list_of_dates_that_is_equated_stays_a_list_of_dates(operator: str) -> None:
+    days = [datetime(2024, 5, 1)]
+    filters = {"field": "meta.at", "operator": operator, "value": days}
+    store = BM25DocumentStore(restrict=filters)
+    assert store.to_dict()["init_parameters"]["restrict"] == filters
+
+
+def test_a_time_that_a_change_of_clocks_repeats_is_not_dumped() -> None:
+    repeated = datetime(2024, 10, 27, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"))
+    filters = {"field": "meta.at", "operator": "==", "value": repeated}
+    store = BM25DocumentStore(restrict=filters)
+    assert store.to_dict()["init_parameters"]["restrict"] == filters
+
+
+def test_dates_in_the_filters_of_a_tool_are_dumped() -> None:
+    filters = {"field": "meta.at", "operator": ">", "value": datetime(2024, 5, 1)}
+    tool = BM25SearchTool(BM25DocumentStore(), "notes", "Notes", filters)
+    again = BM25SearchTool.from_dict(json.loads(json.dumps(tool.to_dict())))
+    assert again.to_dict()["data"]["filters"] == {**filters, "value": "2024-05-01T00:00:00"}

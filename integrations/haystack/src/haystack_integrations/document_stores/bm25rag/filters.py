@@ -89,7 +89,8 @@ def check_filters(filters: dict[str, Any] | None) -> dict[str, Any] | None:
 def dumpable(filters: Any) -> Any:
     """Return a filter whose dates are ISO text where that means the same, so that YAML has it.
 
-    It does not for an element of a list, nor for a day that is equated, which equals no text.
+    It does not for an element of a list that is compared, for a day that is equated, which equals
+    no text, and for a time that a change of clocks repeats or leaves out.
     """
     if not isinstance(filters, dict):
         return filters
@@ -97,14 +98,19 @@ def dumpable(filters: Any) -> Any:
         parts = filters.get("conditions")
         return {**filters, "conditions": [*map(dumpable, parts)]} if parts else filters
     name, value = filters["operator"], filters["value"]
-    kinds = date if name in _ORDERINGS else datetime
-    if name == "contains":
-        return filters
-    if isinstance(value, list):
-        value = [one.isoformat() if isinstance(one, kinds) else one for one in value]
-    elif isinstance(value, kinds):
-        value = value.isoformat()
+    if name in ("in", "not in"):
+        value = [_as_text(one, orders=False) for one in value]
+    elif name != "contains":
+        value = _as_text(value, orders=name in _ORDERINGS)
     return {**filters, "value": value}
+
+
+def _as_text(operand: Any, orders: bool) -> Any:
+    """Return a date as ISO text if that means the same, and anything else unchanged."""
+    same = isinstance(operand, date) and orders
+    if isinstance(operand, datetime):
+        same = _indexed(operand) is not None
+    return operand.isoformat() if same else operand
 
 
 def combine(

@@ -9,7 +9,7 @@ from haystack.document_stores.types import FilterPolicy
 from haystack.tools.tool import Tool
 from haystack_integrations.components.retrievers.bm25rag.hybrid_retriever import BM25HybridRetriever
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
-from haystack_integrations.document_stores.bm25rag.filters import combine
+from haystack_integrations.document_stores.bm25rag.filters import combine, dumpable
 from haystack_integrations.document_stores.bm25rag.searching import filter_of
 
 from bm25rag.agents import Doing, IndexTool, check_searched
@@ -73,7 +73,8 @@ class BM25SearchTool(Tool):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tool as JSON values."""
-        data = {**self._given, "document_store": self._searched.to_dict()}
+        filters = dumpable(self._given["filters"])
+        data = {**self._given, "filters": filters, "document_store": self._searched.to_dict()}
         return {"type": generate_qualified_class_name(type(self)), "data": data}
 
     @classmethod
