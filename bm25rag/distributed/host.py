@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from copy import copy
+from copy import deepcopy
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -138,7 +138,7 @@ class Host:
             return self._answer(operation, arguments, commit, within)
         except Exception as error:
             try:
-                copy(error)  # made again from its arguments, as by the client
+                deepcopy(error)  # made again from its arguments, as by the client
             except Exception:
                 said = f"{type(error).__name__}: {error}"
                 raise ClusterError(f"{said} (it cannot be sent as it is)") from error

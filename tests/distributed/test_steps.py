@@ -369,14 +369,19 @@ class UnreadableError(Exception):
         super().__init__(f"{user} lacks {right}")
 
 
-def test_an_error_that_clients_could_not_read_is_told_in_words(tmp_path: Path) -> None:
+@pytest.mark.parametrize("within", [False, True])
+def test_an_error_that_clients_could_not_read_is_told_in_words(
+    tmp_path: Path, within: bool
+) -> None:
     run(plan_of(write_corpus(tmp_path / "in"), tmp_path / "it", 3))
     host = Host(str(tmp_path / "it"), 0, 1, 1, True, None, False)
 
     def refused(_: object) -> bool:
-        raise UnreadableError("anne", "reading")
+        error = UnreadableError("anne", "reading")
+        raise ValueError(error) if within else error
 
-    with pytest.raises(ClusterError, match="UnreadableError: anne lacks reading"):
+    told = f"{'ValueError' if within else 'UnreadableError'}: anne lacks reading"
+    with pytest.raises(ClusterError, match=told):
         host.answer("count", (refused,), 0)
 
 
