@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import pytest
 
 from bm25rag import BM25Index
+from bm25rag.common.listening import _listening
 from bm25rag.errors import UntrustedIndexError
 from bm25rag.inspector.guard import is_ours
 from bm25rag.inspector.opened import OpenedIndex
@@ -377,3 +378,11 @@ def test_a_client_that_takes_no_answer_is_not_waited_for(
                 deaf.sendall(asked)
         wait_until(lambda: connections, 10)
         wait_until(lambda: not connections, 10)
+
+
+def test_the_body_of_an_answer_does_not_wait_for_the_client() -> None:
+    """By Nagle's algorithm it would wait until the headers, sent before it, are confirmed."""
+    with _listening("127.0.0.1", 0) as listening:
+        address = listening.getsockname()
+        with socket.create_connection(address), listening.accept()[0] as accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
