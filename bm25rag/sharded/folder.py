@@ -304,6 +304,8 @@ class ShardedWriter(FolderWriter):
         return read_sharded(self.folder)
 
     def _clean(self) -> None:
+        # Or segments that were replaced would take memory, and their files the disk.
+        self._shards = {self._manifest.commit: self._shards[self._manifest.commit]}
         kept = drop_expired(self.folder, self._manifest, self.keep, read_sharded)
         clean_sharded(self.folder, self._manifest.commit, *kept)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
+import weakref
 from math import inf
 from pathlib import Path
 from types import SimpleNamespace
@@ -242,6 +244,20 @@ def test_a_delete_merges_only_what_the_disk_has_room_for(
         writer.delete(["0"])
         assert writer.stats()["deleted"] == 0
     assert BM25Index.open(tmp_path / "it").ids() == [str(number) for number in range(4, 40, 4)]
+
+
+@pytest.mark.parametrize("shards", [0, 2])
+def test_a_writer_holds_nothing_that_its_last_commit_has_replaced(
+    tmp_path: Path, shards: int
+) -> None:
+    BM25Index.build(["red", "green"], tmp_path / "it", **({"shards": shards} if shards else {}))
+    with BM25Index.open(tmp_path / "it", mode="w") as writer:
+        replaced = [weakref.ref(view.segment) for view in writer._live.state.snapshot.views]
+        writer.delete(["0", "1"])
+        writer.add(["blue"])
+        writer.commit()
+        gc.collect()
+        assert [one() for one in replaced] == [None] * max(1, shards)
 
 
 def test_a_disk_that_says_it_has_no_blocks_does_not_tell_its_room(
