@@ -270,6 +270,24 @@ def test_a_disk_that_says_it_has_no_blocks_does_not_tell_its_room(
     assert free_bytes(str(folder)) == 0
 
 
+@pytest.mark.parametrize("shards", [0, 2])
+def test_what_a_delete_merges_leaves_room_for_the_rest_of_the_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shards: int
+) -> None:
+    texts = [f"boat word{number}" for number in range(40)]
+    BM25Index.build(texts, tmp_path / "it", **({"shards": shards} if shards else {}))
+    living = 0
+    with BM25Index.open(tmp_path / "it", mode="w") as writer:
+        for times, deleted in ((0, 30), (1.2, 30), (10, 0)):
+            free = times * living
+            patched = "bm25rag.storage.folder_writer.free_bytes"
+            monkeypatch.setattr(patched, lambda folder, free=free: free)
+            writer.rollback()
+            writer.delete([str(number) for number in range(40) if number % 4])
+            assert writer.stats()["deleted"] == deleted
+            living = sum(view.size for view in writer._live.state.snapshot.views)
+
+
 def test_saving_a_writer_where_it_was_opened_is_a_commit(folder: Path, tmp_path: Path) -> None:
     with BM25Index.open(folder, mode="w") as writer:
         writer.add(["blue"])
