@@ -16,28 +16,6 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
-# Connections at once, and seconds for answers when it ends.
-_CONNECTIONS, _PATIENCE = 100, 2
-
-
-def make_server(app: App, **options: Any) -> uvicorn.Server:
-    """Return what answers on a socket; options are those of ``uvicorn.Config``."""
-    import uvicorn
-
-    from bm25rag.common.timed_http import TimedHTTP
-
-    config = uvicorn.Config(
-        app,
-        http=TimedHTTP,
-        ws="none",
-        log_level="critical",
-        limit_concurrency=_CONNECTIONS,
-        timeout_graceful_shutdown=_PATIENCE,
-        server_header=False,
-        **options,
-    )
-    return uvicorn.Server(config)
-
 
 def serve(server: uvicorn.Server, host: str, port: int, tell: Callable[[str], None]) -> None:
     """Answer until the process is interrupted; port 0 is any that is free.

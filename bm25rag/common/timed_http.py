@@ -8,10 +8,16 @@ connection may be idle.
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import h11
+import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from bm25rag.common.listening import App
+
+# Connections at once, and seconds for answers when it ends.
+_CONNECTIONS, _PATIENCE = 100, 2
 # For its headers and its body, of which the largest is 16 MiB; and for what is sent back.
 SECONDS = 30.0
 
@@ -69,3 +75,18 @@ class TimedHTTP(H11Protocol):
         if self._limit is not None:
             self._limit.cancel()
             self._limit = None
+
+
+def make_server(app: App, **options: Any) -> uvicorn.Server:
+    """Return what answers on a socket; options are those of ``uvicorn.Config``."""
+    config = uvicorn.Config(
+        app,
+        http=TimedHTTP,
+        ws="none",
+        log_level="critical",
+        limit_concurrency=_CONNECTIONS,
+        timeout_graceful_shutdown=_PATIENCE,
+        server_header=False,
+        **options,
+    )
+    return uvicorn.Server(config)

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from bm25rag.common import listening
+from bm25rag.common import timed_http
 from bm25rag.common.json_values import finite, iso_date
 from bm25rag.errors import BM25Error, CommitNotFoundError
 from bm25rag.inspector.asked import Asked
@@ -53,7 +53,7 @@ def make_server(desk: Desk, host: str = "127.0.0.1") -> uvicorn.Server:
         Route("/{view}", show),
     ]
     app = guarded(Starlette(routes=routes), host)
-    return listening.make_server(app, lifespan="off")
+    return timed_http.make_server(app, lifespan="off")
 
 
 class _Inspector:

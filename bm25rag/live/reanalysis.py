@@ -8,12 +8,12 @@ from bm25rag.documents import all_fields
 from bm25rag.errors import ReadOnlyError
 from bm25rag.live.index import LiveIndex, new_state
 from bm25rag.search.stored_vectors import read_vectors
-from bm25rag.storage.attachment import MEMORY
+from bm25rag.storage.attachment import MEMORY, Unattached
 
 
 def reanalyzed(index: LiveIndex, analyzer: Analyzer | None) -> LiveIndex:
     """Return an index in memory of the same documents; raise as ``BM25Index.reanalyze``."""
-    if index.attachment.shard_count:
+    if index.attachment.shard_count and not isinstance(index.attachment, Unattached):
         raise ReadOnlyError(
             "a sharded index cannot be re-analysed in memory: pass its documents and the new "
             "analyzer to BM25Index.build(shards=...), with another folder"

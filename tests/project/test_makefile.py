@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -28,8 +29,14 @@ def test_environments_of_a_checkout_that_was_moved_or_copied_are_made_anew_when_
         (here / name).touch()
     shutil.copy(ROOT / "Makefile", here)
 
+    # As of a make that no other one runs.
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MF"))}
+
     def run(*arguments: str) -> str:
-        return subprocess.run(["make", *arguments], cwd=here, capture_output=True, text=True).stdout
+        done = subprocess.run(
+            ["make", *arguments], cwd=here, env=own, capture_output=True, text=True
+        )
+        return done.stdout
 
     run("help")
     assert "rm -rf .venv-demo\n" in run("-n", ".venv-demo/.installed")

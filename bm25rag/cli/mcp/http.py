@@ -20,6 +20,8 @@ _LARGEST = 16 << 20  # bytes of a request
 
 def serve_http(server: Server[Any], host: str, port: int, message: str) -> None:
     """Answer until the process is interrupted."""
+    from bm25rag.common import timed_http  # most serve no HTTP
+
     token = os.environ.get(TOKEN, "")
     if len(token) < _SHORTEST_TOKEN or not token.isascii():
         raise ValueError(
@@ -31,7 +33,7 @@ def serve_http(server: Server[Any], host: str, port: int, message: str) -> None:
     app = server.streamable_http_app(
         host=host, stateless_http=True, json_response=True, max_request_body_size=_LARGEST
     )
-    answering = listening.make_server(_behind(token, _while_asked(app)))
+    answering = timed_http.make_server(_behind(token, _while_asked(app)))
     listening.serve(answering, host, port, lambda address: write_message(f"{message} {address}mcp"))
 
 
