@@ -33,14 +33,13 @@ SOURCES = $(shell find bm25rag integrations \( -name '*.py' -o -name '*.txt' -o 
 PYTEST := -m pytest -q
 # On all cores; the adapters' tests are too short for that.
 PARALLEL := $(PYTEST) -n auto --dist=worksteal
-# A few cases of what many tell (tests/support/cases.py), and no test that is slow.
-FEWEST := -m "not slow and not further and not twin"
-# The modes beside the usual one try fewer examples of each property, and leave out the slow tests and
-# those of crashes, forged folders and benchmarks, for which the mode makes no difference; with NumPy
-# alone, also the tests that force a backend themselves (tests/conftest.py).
+# A few cases of what many tell (tests/support/cases.py), fewer examples of each property, and no test
+# that is slow: in the modes beside the usual one, too.
+FEWEST := -m "not slow and not further and not twin" --hypothesis-profile=quick
+# Those modes leave out the tests of crashes, forged folders and benchmarks, for which the mode makes no
+# difference; with NumPy alone, also the tests that force a backend themselves (tests/conftest.py).
 ONCE := crashes distributed project/test_benchmarks.py storage/test_hostile_*.py
-QUICK_PROFILE := -m "not slow" --hypothesis-profile=quick
-REPEATED ?= $(QUICK_PROFILE) $(ONCE:%='--ignore-glob=tests/%')
+REPEATED := $(FEWEST) $(ONCE:%='--ignore-glob=tests/%')
 # What needs no cluster: it runs with all tests.
 IN_ONE_PROCESS := test_client_pages.py test_steps.py
 # What no library takes part in, or only as it does in other tests.
@@ -80,7 +79,7 @@ demo: .venv-demo/.installed  ## Index real text, search, change, save and reopen
 	HAYSTACK_TELEMETRY_ENABLED=False .venv-demo/$(BIN)/python examples/haystack_rag.py docs "$(QUESTION)" .venv-demo/index
 
 test: $(STAMP)  ## Run the tests (under three minutes).
-	$(PY) $(PARALLEL) $(FEWEST) --hypothesis-profile=quick
+	$(PY) $(PARALLEL) $(FEWEST)
 
 # --- the whole check ----------------------------------------------------------------
 
@@ -106,7 +105,7 @@ test-all: $(STAMP)  ## Run the tests, the slow ones too, but not those marked lo
 	$(PY) $(PARALLEL) -m "not long" --cov=bm25rag $(COVER)
 
 test-interpreted: $(STAMP)  ## Run the tests of the kernels with these interpreted.
-	BM25RAG_KERNELS=interpreted $(PY) $(PARALLEL) $(QUICK_PROFILE) --cov=bm25rag/kernels $(COVER) --cov-append $(KERNELS:%=tests/%) --ignore=tests/scoring/test_peers.py
+	BM25RAG_KERNELS=interpreted $(PY) $(PARALLEL) $(FEWEST) --cov=bm25rag/kernels $(COVER) --cov-append $(KERNELS:%=tests/%) --ignore=tests/scoring/test_peers.py
 
 coverage: $(STAMP)  ## Report what the two runs before have covered together.
 	$(PY) -m coverage report
@@ -115,7 +114,7 @@ test-plain: $(STAMP)  ## Run the tests with NumPy alone.
 	BM25RAG_KERNELS=numpy $(PY) $(PARALLEL) $(REPEATED) $(ABOVE:%=--ignore=tests/%)
 
 test-lowest: .venv-lowest/.installed  ## Run the tests with the lowest versions that are claimed.
-	.venv-lowest/$(BIN)/python $(PARALLEL) $(REPEATED) $(FEWEST) $(BELOW:%=--ignore=tests/%)
+	.venv-lowest/$(BIN)/python $(PARALLEL) $(REPEATED) $(BELOW:%=--ignore=tests/%)
 
 wheel: $(STAMP)  ## Build sdist and wheel; try the wheel alone in a new environment; compile one for arm64.
 	$(PY) tools/check_wheel.py
@@ -135,8 +134,9 @@ BEFORE_ADAPTERS := $(WHEELS)/.built .venv-together/.installed
 adapters: $(BEFORE_ADAPTERS)  ## Check each adapter: its types, its wheel alone, its lowest versions, and all in one environment.
 	$(AT_A_TIME) -j2 $(ADAPTER_CHECKS)
 
-# The longest first: a cluster is mostly waited for, so that there is room for two beside it.
-rest: $(BEFORE_ADAPTERS)
+# The longest first: a cluster is mostly waited for, so that there is room for two beside it. Its environment
+# is made before, since make begins all that is ready before it looks again at what has become so.
+rest: $(BEFORE_ADAPTERS) .venv-distributed/.installed
 	$(AT_A_TIME) -j3 distributed types wheel coverage $(ADAPTER_CHECKS)
 
 # The wheel where nothing else is, at the newest versions: it is imported, and its types are checked. Not

@@ -238,7 +238,12 @@ def has_many_like_it(point: int) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["english", "paper", "turkish", "NFD", "NFKC", "between blanks", "a set", "ASCII words"]
+    "name",
+    ["english", "turkish", "NFD"]
+    + [
+        pytest.param(name, marks=pytest.mark.long)
+        for name in ("paper", "NFKC", "between blanks", "a set", "ASCII words")
+    ],
 )
 def test_every_code_point_within_a_word(name: str) -> None:
     """Of ideographs, of Hangul and of what is not assigned, each ninth will do."""

@@ -134,11 +134,17 @@ def indexed(vectors: Vectors) -> BM25Index:
     return index
 
 
-@pytest.mark.parametrize("weights", KINDS)
-@pytest.mark.parametrize(
-    ("block", "cost", "least", "dense"),
-    first(1, [(7, 0, 0.0, 1.0), (128, 20, 0.0, 0.05), (128, 0, 0.25, 0.0), (1024, 0, 0.0, 0.3)]),
-)
+# The size of blocks, what a strip costs, what a row needs at least, how dense one for each strip is
+SETTINGS = [(128, 0, 0.25, 0.0), (1024, 0, 0.0, 0.3), (7, 0, 0.0, 1.0), (128, 20, 0.0, 0.05)]
+# All weights with all settings, first each once with one of them.
+CASES = [
+    (weights, *SETTINGS[(number + further) % len(SETTINGS)])
+    for further in range(len(SETTINGS))
+    for number, weights in enumerate(KINDS)
+]
+
+
+@pytest.mark.parametrize(("weights", "block", "cost", "least", "dense"), first(len(KINDS), CASES))
 def test_searches_agree_with_plain_sums(
     weights: Callable[[Generator, int], Any],
     block: int,
