@@ -74,20 +74,6 @@ def make_index(
     return BM25Index(analyzer, **params)
 
 
-def open_index(
-    path: str | PathLike[str],
-    mode: Mode = "r",
-    analyzer: Analyzer | None = None,
-    tokenizer: Tokenizer | None = None,
-    bm25_params: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> BM25Index:
-    """Open the index in a folder; to write, make it if there is none."""
-    make_index(analyzer, tokenizer, bm25_params, name="tokenizer")  # checks them
-    settings = {"analyzer": analyzer, "tokenizer": tokenizer, **(bm25_params or {}), **options}
-    return BM25Index.open(path, "a" if mode == "w" else mode, **settings)
-
-
 def _checked(bm25_params: object, bm25_variant: str | None) -> dict[str, Any]:
     """Return parameters of an index, with the variant that langchain-community's class names."""
     if bm25_params is not None and not isinstance(bm25_params, Mapping):
@@ -140,8 +126,12 @@ class Stored:
     @classmethod
     def open(cls, path: str | PathLike[str], **options: Any) -> Self:
         """Open a saved index; subclasses say what ``options`` there are."""
-        opening = {name: options.pop(name) for name in Opening.__annotations__ if name in options}
-        index = open_index(path, **opening)
+        given = {name: options.pop(name) for name in Opening.__annotations__ if name in options}
+        params = given.pop("bm25_params", None)
+        # For its checks.
+        make_index(given.get("analyzer"), given.get("tokenizer"), params, name="tokenizer")
+        mode = given.pop("mode", "r")
+        index = BM25Index.open(path, "a" if mode == "w" else mode, **given, **(params or {}))
         construct: Callable[..., Self] = cls
         try:
             return construct(index=index, **options)
