@@ -9,9 +9,9 @@ from langchain_core.documents import Document
 from langchain_core.indexing import UpsertResponse
 from langchain_core.indexing.base import DeleteResponse, DocumentIndex
 
-from bm25rag.adapters import OnDuplicate
+from bm25rag.adapters import Call, OnDuplicate, Plan, planned
 from langchain_bm25rag.awaiting import awaits, writing
-from langchain_bm25rag.documents import Ids, read_documents, write
+from langchain_bm25rag.documents import Ids
 from langchain_bm25rag.filters import Filter, delete
 from langchain_bm25rag.retriever import SearchingBM25
 from langchain_bm25rag.storing import refuse
@@ -26,31 +26,35 @@ class BM25DocumentIndex(SearchingBM25, DocumentIndex):
 
     model_config = SearchingBM25.model_config
 
+    @planned
     def upsert(
         self, items: Iterable[Document], /, *, on_duplicate: OnDuplicate = "replace", **kwargs: Any
-    ) -> UpsertResponse:
-        """Add documents as ``BM25Retriever.add_documents`` does; other keywords are refused."""
+    ) -> Plan[UpsertResponse]:
+        """Do what ``add_documents`` does, for LangChain's ``index()``."""
         refuse("upsert", kwargs)
-        written = write(self.index, read_documents(items), "documents", on_duplicate)
+        written = yield Call(self, "add_documents", (items,), {"on_duplicate": on_duplicate})
         return UpsertResponse(succeeded=written, failed=[])
 
     @awaits(upsert, writing)
     def aupsert(self) -> None:
         """Do what ``upsert`` does while the event loop goes on."""
 
+    @planned
     def delete(
         self, ids: Ids | None = None, *, filter: Filter | None = None, **kwargs: Any
-    ) -> DeleteResponse:
+    ) -> Plan[DeleteResponse]:
         """Delete documents as ``BM25Retriever.delete`` does; other keywords are refused."""
         refuse("delete", kwargs)
-        return self._deleted(delete(self.index, ids, filter))
+        ids = yield from self._deleting(ids, filter)
+        return DeleteResponse(succeeded=ids, num_deleted=len(ids), failed=[], num_failed=0)
 
     @awaits(delete, writing)
     def adelete(self) -> None:
         """Do what ``delete`` does while the event loop goes on."""
 
-    def _deleted(self, ids: list[str]) -> DeleteResponse:
-        return DeleteResponse(succeeded=ids, num_deleted=len(ids), failed=[], num_failed=0)
+    def _deleting(self, ids: Ids | None, filter: Filter | None) -> Plan[list[str]]:
+        yield from ()  # nobody is asked
+        return delete(self.index, ids, filter)
 
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
         """Do what ``get_by_ids`` does."""

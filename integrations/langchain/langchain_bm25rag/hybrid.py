@@ -9,12 +9,12 @@ from typing import Any, Required, Self, Unpack
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import BaseDocumentCompressor, Document
-from langchain_core.indexing import RecordManager, UpsertResponse
-from langchain_core.indexing.base import DeleteResponse
+from langchain_core.indexing import RecordManager
 from langchain_core.vectorstores import VectorStore
 from pydantic import Field, PrivateAttr, SkipValidation, model_validator
 
 from bm25rag import BM25Index, Query
+from bm25rag import Document as StoredDocument
 from bm25rag.adapters import (
     Both,
     Call,
@@ -39,21 +39,18 @@ from langchain_bm25rag.aligning import (
     find_all,
     replace_vectors,
 )
-from langchain_bm25rag.awaiting import building, streams, traced, writing
+from langchain_bm25rag.awaiting import building, streams, traced
 from langchain_bm25rag.document_index import BM25DocumentIndex
 from langchain_bm25rag.documents import (
     Ids,
     Metadatas,
-    NewIds,
-    read_documents,
     read_ids,
     replace_metadata,
     to_documents,
-    write,
 )
 from langchain_bm25rag.filters import Filter, choose, filter_of
 from langchain_bm25rag.retriever import Fields
-from langchain_bm25rag.storing import Making, Opening, refuse
+from langchain_bm25rag.storing import Making, Opening
 
 _Found = list[tuple[Document, float]]
 # The fields that the core's hybrid search takes as they are.
@@ -86,6 +83,11 @@ class BM25HybridRetriever(BM25DocumentIndex):
     ``from_documents``, ``add_documents`` and ``delete`` see to, and ``rollback``, ``close`` and
     ``with``, which take back in the vector store what the index loses. After a crash, ``align``
     makes the vector store hold what the index holds.
+
+    If the vector store fails, it is a ``RuntimeError``. After ``add_documents``, the index then has
+    the documents: BM25 finds them, and ``align`` completes the vector store. So does adding them
+    again under the same ids; documents without ids would be there twice. After ``delete``, the
+    index has not changed.
 
     Calls may override fields as in ``BM25Retriever``. The vector store gets the question as it is
     asked; ``correct`` and ``expand`` change it for BM25. Of a ``bm25rag.Query``, or a question that
@@ -157,8 +159,7 @@ class BM25HybridRetriever(BM25DocumentIndex):
     ) -> Self:
         """Index documents, and add them to a vector store, empty, under the same ids.
 
-        The keywords are those of ``BM25Retriever.from_documents`` and the fields. If the vector
-        store fails, it raises ``RuntimeError``, as all methods do.
+        The keywords are those of ``BM25Retriever.from_documents`` and the fields.
         """
         retriever = cls._made(vector_store=vector_store, **options)
         retriever.add_documents(documents)
@@ -176,23 +177,11 @@ class BM25HybridRetriever(BM25DocumentIndex):
 
     # --- writing ------------------------------------------------------------------
 
-    @planned
-    def add_documents(
-        self,
-        documents: Iterable[Document],
-        *,
-        ids: NewIds | None = None,
-        on_duplicate: OnDuplicate = "replace",
+    def _adding(
+        self, documents: Iterable[StoredDocument], source: str, on_duplicate: OnDuplicate
     ) -> Plan[list[str]]:
-        """Add documents to both, as ``BM25Retriever.add_documents`` does.
-
-        ``ids`` has one for each document, in place of its own, or None. If the vector store fails,
-        it is a ``RuntimeError``. The index then has the documents: BM25 finds them, and ``align``
-        completes the vector store. So does adding them again under the same ids; documents without
-        ids would be there twice.
-        """
-        given, before = list(read_documents(documents, ids)), self.index.snapshot()
-        written = write(self.index, given, "documents", on_duplicate)
+        given, before = list(documents), self.index.snapshot()
+        written = yield from super()._adding(given, source, on_duplicate)
         self._touched.update(written)
         replaced = [id for id in dict.fromkeys(written) if id in before]
         try:
@@ -206,18 +195,8 @@ class BM25HybridRetriever(BM25DocumentIndex):
             raise RuntimeError(message) from error.__cause__
         return written
 
-    @streams(add_documents, writing)
-    async def aadd_documents(  # type: ignore[empty-body]
-        self,
-        documents: Iterable[Document] | AsyncIterable[Document],
-        *,
-        ids: NewIds | None = None,
-        on_duplicate: OnDuplicate = "replace",
-    ) -> list[str]:
-        """Do what ``add_documents`` does; ``documents`` may be an async iterable."""
-
     @classmethod
-    @streams(from_documents, building, add_documents)
+    @streams(from_documents, building, BM25DocumentIndex.add_documents)
     async def afrom_documents(  # type: ignore[empty-body]
         cls,
         documents: Iterable[Document] | AsyncIterable[Document],
@@ -230,32 +209,14 @@ class BM25HybridRetriever(BM25DocumentIndex):
         with naming("the vector store", self.vector_store):
             yield from replace_vectors(self.index, self.vector_store, ids, replaced)
 
-    @planned
-    def upsert(
-        self, items: Iterable[Document], /, *, on_duplicate: OnDuplicate = "replace", **kwargs: Any
-    ) -> Plan[UpsertResponse]:
-        """Do what ``add_documents`` does, for LangChain's ``index()``."""
-        refuse("upsert", kwargs)
-        written = yield Call(self, "add_documents", (items,), {"on_duplicate": on_duplicate})
-        return UpsertResponse(succeeded=written, failed=[])
-
-    @planned
-    def delete(
-        self, ids: Ids | None = None, *, filter: Filter | None = None, **kwargs: Any
-    ) -> Plan[DeleteResponse]:
-        """Delete documents from both, as ``BM25Retriever.delete`` does.
-
-        If the vector store fails, or the index was opened for reading, nothing is deleted from the
-        index, or from either.
-        """
-        refuse("delete", kwargs)
+    def _deleting(self, ids: Ids | None, filter: Filter | None) -> Plan[list[str]]:
         self.index.delete([])  # raises if the index cannot be written to
         chosen = choose(self.index, ids, filter)
         self._touched.update(chosen)
         # From the vector store first: what it finds must be in the index at any time.
         with naming("the vector store", self.vector_store):
             yield from delete_vectors(self.vector_store, chosen)
-        return self._deleted(self.index.delete(chosen))
+        return self.index.delete(chosen)
 
     @planned
     def update_metadata(self, ids: Ids, metadatas: Metadatas) -> Plan[list[str]]:

@@ -18,7 +18,6 @@ from bm25rag import Analyzer, BM25Index, Hit
 from bm25rag.adapters import (
     Asking,
     DecayLike,
-    OnDuplicate,
     Options,
     Question,
     Tokenizer,
@@ -30,7 +29,6 @@ from langchain_bm25rag.documents import (
     Ids,
     Metadatas,
     NewIds,
-    read_documents,
     read_ids,
     read_texts,
     to_documents,
@@ -269,37 +267,6 @@ class BM25Retriever(SearchingBM25):
         retriever.add_documents(documents)
         return retriever
 
-    def add_documents(
-        self, documents: Iterable[Document], *, on_duplicate: OnDuplicate = "replace"
-    ) -> list[str]:
-        """Add all documents, or none on error; return the id of each that was not skipped.
-
-        Parameters
-        ----------
-        documents
-            Any iterable; a document without an id gets a UUID.
-        on_duplicate
-            What to do where an id is there already: ``"replace"`` the document, ``"skip"`` the
-            new one, or raise an ``"error"`` and write nothing.
-
-        Raises
-        ------
-        TypeError, MetadataError, DuplicateIdError, ReadOnlyError
-            If an element is not a document, metadata cannot be stored (the message names row,
-            document and key), an id is there already and ``on_duplicate`` is ``"error"``, or the
-            index was opened for reading.
-        """
-        return write(self.index, read_documents(documents), "documents", on_duplicate)
-
-    @streams(add_documents, writing)
-    async def aadd_documents(  # type: ignore[empty-body]
-        self,
-        documents: Iterable[Document] | AsyncIterable[Document],
-        *,
-        on_duplicate: OnDuplicate = "replace",
-    ) -> list[str]:
-        """Do what ``add_documents`` does; ``documents`` may be an async iterable."""
-
     @classmethod
     @streams(from_texts, building)
     async def afrom_texts(  # type: ignore[empty-body]
@@ -308,7 +275,7 @@ class BM25Retriever(SearchingBM25):
         """Do what ``from_texts`` does; ``texts`` may be an async iterable."""
 
     @classmethod
-    @streams(from_documents, building, add_documents)
+    @streams(from_documents, building, Stored.add_documents)
     async def afrom_documents(  # type: ignore[empty-body]
         cls,
         documents: Iterable[Document] | AsyncIterable[Document],

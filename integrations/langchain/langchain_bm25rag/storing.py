@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import AsyncIterable, Callable, Collection, Iterable, Mapping
 from numbers import Number
 from os import PathLike
 from types import TracebackType
@@ -13,11 +13,21 @@ from langchain_core.indexing import RecordManager
 from pydantic import ValidationError
 
 from bm25rag import Analyzer, BM25Index, Query
-from bm25rag.adapters import Call, Mode, Plan, Tokenizer, planned
+from bm25rag import Document as StoredDocument
+from bm25rag.adapters import Call, Mode, OnDuplicate, Plan, Tokenizer, planned
 from bm25rag.errors import ReadOnlyError
 from langchain_bm25rag.aligning import align_records
-from langchain_bm25rag.awaiting import awaited, reading, writing
-from langchain_bm25rag.documents import Ids, Metadatas, read_ids, replace_metadata, to_documents
+from langchain_bm25rag.awaiting import awaited, reading, streams, writing
+from langchain_bm25rag.documents import (
+    Ids,
+    Metadatas,
+    NewIds,
+    read_documents,
+    read_ids,
+    replace_metadata,
+    to_documents,
+    write,
+)
 
 _PARAMETERS = ("variant", "k1", "b", "delta", "delta_on", "fields")
 # Okapi there floors the idf relative to the mean idf; the default variant's is never negative.
@@ -138,6 +148,63 @@ class Stored:
         except BaseException:
             index.close()  # otherwise the folder stays locked while a traceback holds the index
             raise
+
+    @planned
+    def add_documents(
+        self,
+        documents: Iterable[Document],
+        *,
+        ids: NewIds | None = None,
+        on_duplicate: OnDuplicate = "replace",
+        batch_size: int | None = None,
+        **kwargs: Any,
+    ) -> Plan[list[str]]:
+        """Add all documents, or none on error; return the id of each that was not skipped.
+
+        Parameters
+        ----------
+        documents
+            Any iterable; a document without an id gets a UUID.
+        ids
+            An id for each document, in place of its own, or None.
+        on_duplicate
+            What to do where an id is there already: ``"replace"`` the document, ``"skip"`` the
+            new one, or raise an ``"error"`` and write nothing.
+        batch_size
+            Not used: LangChain's ``index()`` gives it, and all are added in one step.
+        **kwargs
+            Refused.
+
+        Raises
+        ------
+        TypeError, ValueError, MetadataError, DuplicateIdError, ReadOnlyError
+            If an element is not a document, ``ids`` has another length, metadata cannot be stored
+            (the message names row, document and key), an id is there already and ``on_duplicate``
+            is ``"error"``, or the index was opened for reading.
+        RuntimeError
+            If a ``sparse_embedding`` or a ``vector_store`` fails.
+        """
+        refuse("add_documents", kwargs)
+        return (yield from self._adding(read_documents(documents, ids), "documents", on_duplicate))
+
+    def _adding(
+        self, documents: Iterable[StoredDocument], source: str, on_duplicate: OnDuplicate
+    ) -> Plan[list[str]]:
+        """Add documents, of whose metadata ``source`` is the argument."""
+        yield from ()  # nobody is asked
+        return write(self.index, documents, source, on_duplicate)
+
+    @streams(add_documents, writing)
+    async def aadd_documents(  # type: ignore[empty-body]
+        self,
+        documents: Iterable[Document] | AsyncIterable[Document],
+        *,
+        ids: NewIds | None = None,
+        on_duplicate: OnDuplicate = "replace",
+        batch_size: int | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Do what ``add_documents`` does; ``documents`` may be an async iterable."""
 
     def get_by_ids(self, ids: Ids, /) -> list[Document]:
         """Return documents in the order of the ids; a number becomes a string.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterable, Iterable, Sequence
 from os import PathLike
-from typing import Any, NoReturn, Self, TypedDict, Unpack
+from typing import Any, NoReturn, Self, Unpack
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -34,10 +34,8 @@ from langchain_bm25rag.documents import (
     Ids,
     Metadatas,
     NewIds,
-    read_documents,
     read_texts,
     to_documents,
-    write,
 )
 from langchain_bm25rag.filters import Filter, delete, narrow, search
 from langchain_bm25rag.sparse import (
@@ -72,11 +70,6 @@ class _MakingFields(Making, _Fields):
 
 class _OpeningFields(Opening, _Fields):
     pass
-
-
-class _Adding(TypedDict, total=False):
-    ids: NewIds | None
-    on_duplicate: OnDuplicate
 
 
 class _Options(Options, total=False):
@@ -253,54 +246,27 @@ class BM25VectorStore(Stored, VectorStore):
         given = read_texts(texts, metadatas, ids)
         return (yield from self._adding(given, "metadatas", on_duplicate))
 
-    @planned
-    def add_documents(
-        self,
-        documents: Iterable[Document],
-        *,
-        ids: NewIds | None = None,
-        batch_size: int | None = None,
-        on_duplicate: OnDuplicate = "replace",
-        **kwargs: Any,
-    ) -> Plan[list[str]]:
-        """Add documents as ``BM25Retriever.add_documents`` does, which also lists the exceptions.
-
-        ``ids`` has one for each document, in place of its own, or None. ``batch_size``, which
-        LangChain's ``index()`` gives, is not used: all are added in one step. Other keywords are
-        refused.
-        """
-        refuse("add_documents", kwargs)
-        given = read_documents(documents, ids)
-        return (yield from self._adding(given, "documents", on_duplicate))
-
     def _adding(
         self, documents: Iterable[StoredDocument], source: str, on_duplicate: OnDuplicate
     ) -> Plan[list[str]]:
         if self.sparse_embedding is not None:
             documents = yield from with_vectors(self.sparse_embedding, documents)
-        return write(self.index, documents, source, on_duplicate)
+        return (yield from super()._adding(documents, source, on_duplicate))
 
     @streams(add_texts, writing)
-    async def aadd_texts(  # type: ignore[empty-body, override]
+    async def aadd_texts(  # type: ignore[empty-body]
         self,
         texts: Iterable[str] | AsyncIterable[str],
         metadatas: Metadatas | None = None,
-        **options: Unpack[_Adding],
+        *,
+        ids: NewIds | None = None,
+        on_duplicate: OnDuplicate = "replace",
+        **kwargs: Any,
     ) -> list[str]:
         """Do what ``add_texts`` does; ``texts`` may be an async iterable.
 
         ``aembed_documents`` of the ``sparse_embedding`` is awaited, if it has that.
         """
-
-    @streams(add_documents, writing)
-    async def aadd_documents(  # type: ignore[empty-body, override]
-        self,
-        documents: Iterable[Document] | AsyncIterable[Document],
-        *,
-        batch_size: int | None = None,
-        **options: Unpack[_Adding],
-    ) -> list[str]:
-        """Do what ``add_documents`` does; ``documents`` may be an async iterable."""
 
     @classmethod
     @streams(from_texts, building, add_texts)
@@ -310,7 +276,7 @@ class BM25VectorStore(Stored, VectorStore):
         """Do what ``from_texts`` does; ``texts`` may be an async iterable."""
 
     @classmethod
-    @streams(from_documents, building, add_documents)
+    @streams(from_documents, building, Stored.add_documents)
     async def afrom_documents(  # type: ignore[empty-body]
         cls, documents: Iterable[Document] | AsyncIterable[Document], *args: Any, **kwargs: Any
     ) -> Self:

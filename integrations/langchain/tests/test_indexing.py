@@ -224,3 +224,16 @@ def test_bad_ids_are_refused() -> None:
     for call in (store.get, store.delete):
         with pytest.raises(TypeError, match=r"^ids must be an iterable"):
             call("abc")
+
+
+@pytest.mark.parametrize("cls", [BM25Retriever, BM25DocumentIndex, BM25VectorStore])
+async def test_every_class_adds_documents_under_ids_that_are_given(cls: Any) -> None:
+    """A retriever took none, and a document index had ``upsert`` alone."""
+    store = cls()
+    assert store.add_documents([Document("owl", id="a")], ids=["owl"]) == ["owl"]
+    assert await store.aadd_documents([Document("cat", id="b")], ids=[None]) == ["b"]
+    assert store.index.ids() == ["owl", "b"]
+    with pytest.raises(TypeError, match=r"^add_documents does not take typo$"):
+        store.add_documents([], typo=1)
+    with pytest.raises(ValueError, match="ids must have one element for each document"):
+        store.add_documents([Document("owl")], ids=[])
