@@ -349,7 +349,10 @@ def filter_within(filter: object, within: FilterSpec | None) -> Filter | None:
     says what fields there are, or what may be meant. With yours, it would tell of documents that
     must not be seen, so it is not, even where the model asks for that.
     """
-    asked = parse_filter(check_filter(filter))
+    if not isinstance(filter, dict | None):
+        example = 'filter must be an object such as {"year": {"$gte": 2020}}'
+        raise TypeError(f"{example}, got {type(filter).__name__}")
+    asked = parse_filter(filter)
     own = None if within is None else parse_filter(within)
     if asked is None:
         return own
@@ -358,13 +361,3 @@ def filter_within(filter: object, within: FilterSpec | None) -> Filter | None:
     names = {path: ".".join(map(escape_key, path)) for path in asked.paths}
     meant = (demand._replace(strict=True) for demand in asked.demands)
     return And((asked,), (*meant, *(Demand(path, name) for path, name in names.items())))
-
-
-def check_filter(value: object) -> dict[str, Any] | None:
-    """Return a filter of JSON values; raise ``TypeError`` if it is no object."""
-    if value is not None and not isinstance(value, dict):
-        raise TypeError(
-            'filter must be an object such as {"year": {"$gte": 2020}}, '
-            f"got {type(value).__name__}"
-        )
-    return value

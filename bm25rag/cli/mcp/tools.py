@@ -11,10 +11,10 @@ from bm25rag import Document
 from bm25rag.agents import Answer, answer_schemas, answers, grep, read, schemas, search
 from bm25rag.agents.answers import Part, plain
 from bm25rag.agents.searching import LONGEST_QUERY, filter_within, read_question
+from bm25rag.asking import with_fields
 from bm25rag.cli.dropped import dropped_words
 from bm25rag.cli.mcp.served import Served, named
 from bm25rag.common.checks import check_id, check_ids, check_sequence
-from bm25rag.documents import in_fields
 from bm25rag.index import BM25Index, OnDuplicate
 
 # A model's context is small: a call that asks for more is a mistake.
@@ -283,10 +283,7 @@ def _add(served: Served, documents: object, on_duplicate: Any = "error") -> Answ
         for place, one in enumerate(check_sequence("documents", documents, "documents"))
     ]
     with served.writer() as index:
-        if (fields := index.fields) is not None:
-            for one in records:
-                one.fields = in_fields(one.text or "", one.metadata, fields)
-        ids = index.add_documents(records, on_duplicate=on_duplicate)
+        ids = index.add_documents(with_fields(index, records), on_duplicate=on_duplicate)
     return _written("added", ids, len(records))
 
 
