@@ -17,7 +17,10 @@ from llama_index.core.vector_stores import (
 )
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn, node_to_metadata_dict
 from llama_index.retrievers.bm25rag import BM25Retriever
+from llama_index.retrievers.bm25rag.filters import translate
 from llamaindex_nodes import node
+
+from bm25rag import BM25Index
 
 KEYS = ["k", "a.b", "$d", "x\\y", "", "doc_id"]
 TEXTS = ["", "a", "b", "ab", "Ab", "1", "2024-05-01", "2024", "01T"]
@@ -304,3 +307,13 @@ def test_dates_in_lists_that_the_core_wrote_are_strings_to_filters_too(
     wanted = MetadataFilters(filters=[leaf], condition=condition)
     passed = {each.node_id for each in retriever.search("find", filters=wanted)}
     assert passed == (set("abcdefg") - set(expected) if negated else set(expected))
+
+
+@pytest.mark.parametrize(("operator", "value"), [("==", "en"), ("!=", 1), ("in", ["en", "de"])])
+def test_whether_there_are_dates_is_not_asked_where_none_can_be_equal(
+    operator: Any, value: Any, retriever: BM25Retriever, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It took as long as a third of a question."""
+    monkeypatch.delattr(BM25Index, "count")
+    leaf = MetadataFilter(key="lang", operator=operator, value=value)
+    assert translate(MetadataFilters(filters=[leaf]), retriever.bm25.snapshot()) is not None

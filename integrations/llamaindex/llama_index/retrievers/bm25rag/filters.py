@@ -197,9 +197,11 @@ def _needs_python(filter: MetadataFilter, index: BM25Index, lasting: bool) -> bo
         return False
     members = filter.value if isinstance(filter.value, list) else [filter.value]
     texts = [text for text in members if isinstance(text, str)]
-    # A date inside a list is no value of its own, and so not looked for.
-    may_be_listed = any(map(_DATE.match, texts))
-    return lasting or may_be_listed or (bool(texts) and _may_hold_dates(filter, index))
+    if any(map(_DATE.match, texts)):  # a date inside a list is not looked for: it is no own value
+        return True
+    if _OPERATORS[filter.operator] in (_EQUAL, _WITHIN):  # no date is equal to another text
+        return False
+    return lasting or (bool(texts) and _may_hold_dates(filter, index))
 
 
 def _may_hold_dates(filter: MetadataFilter, index: BM25Index, *others: FilterSpec) -> bool:
