@@ -91,7 +91,7 @@ LANGUAGES: tuple[Language, ...] = (
     _neither("malay", "ms", "msa", "may", "zsm", kept_letters=""),
     _both("nepali", "ne", "nep", "npi", kept_letters=""),
     _both("norwegian", "no", "nor", "nb", "nob", "nn", "nno", kept_letters="æøå"),
-    _both("persian", "fa", "fas", "per", "pes", kept_letters=""),
+    _both("persian", "fa", "fas", "per", "pes", kept_letters="")._replace(stemmer="persian_light"),
     _both("polish", "pl", "pol"),
     # The stemmer needs these letters to remove the endings of ação and ações.
     _both("portuguese", "pt", "por", kept_letters="ãõç"),

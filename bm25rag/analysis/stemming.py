@@ -1,4 +1,7 @@
-"""Snowball stemmers for any thread and any word, and light stemmers where Snowball has none."""
+"""Snowball stemmers for any thread and any word, and light stemmers where ours find more.
+
+They are for Arabic and Persian, and for languages that Snowball does not know.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,11 @@ _UKRAINIAN = _ending(
     " ість ості істю остей остям остями остях"
     " ний ного ному ним них ними ною ній ної на не ну ні"
 )
-# What comes off a word, one after the other, in languages that Snowball does not know.
+# Plurals (-ha, -an, -at), the possessives of the first, -ash of "his" and "her", comparative and
+# superlative, and -i, which makes a noun indefinite or an adjective of it, or joins words after a
+# vowel. Snowball's leaves most words with -i, and takes apart what only looks inflected.
+_PERSIAN = _ending("ها های هایم هایت هایش هایمان هایتان هایشان ان ات ش تر ترین ی")
+# What comes off a word, one after the other, where Snowball knows nothing, or little.
 _ENDINGS = {
     # Classifiers, plurals and cases; then what a case has left, or what only looks like it. A dot
     # below is a character of its own in NFC.
@@ -79,6 +86,8 @@ _ENDINGS = {
         _ending("овци овце ове еве ища ен а о е я и й"),
     ),
     "macedonian_light": (_ending("иот от то те та"), _ending("ови еви а о е и ј")),
+    # Three, as in "Iranians": Iran, -i, -an. Before them, Arabic letters have become Persian ones.
+    "persian_light": (_PERSIAN, _PERSIAN, _PERSIAN),
     # Cases and genders of nouns and adjectives.
     "slovenian_light": (
         _ending("ama ami oma ema om em ov ev ih im ega emu imi ima ah am a e i o u"),

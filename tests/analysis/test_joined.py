@@ -178,7 +178,9 @@ def test_what_is_remembered_of_joined_words_is_bounded(monkeypatch: pytest.Monke
     assert all(len(terms._known) < 40 for terms in kept)
 
 
-@pytest.mark.parametrize("stemmer", [*algorithms(), "arabic_light", "slovenian_light"])
+@pytest.mark.parametrize(
+    "stemmer", [*algorithms(), "arabic_light", "persian_light", "slovenian_light"]
+)
 def test_no_stemmer_changes_numbers(stemmer: str) -> None:
     """So they are not stemmed in questions."""
     numbers = ["0", "7", "19", "2024", "3.5", "3.11", "100000", "0.05", "12345678901234567890"]

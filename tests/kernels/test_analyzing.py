@@ -37,6 +37,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "turkish": {"language": "turkish"},
     "irish": {"language": "irish"},  # of whose words Snowball returns nothing for some
     "arabic": {"language": "arabic", "stemmer": "arabic_light"},
+    "persian": {"language": "persian"},
     "slovenian": {"language": "slovenian"},
     "ukrainian": {"language": "ukrainian"},
     "none": {"language": None},
