@@ -307,7 +307,8 @@ class Analyzer:
         They are the terms of a document without ``query_stopwords``, unless no other term is
         left, and without characters and clusters that their bigrams make unnecessary; with those
         of what may be written in one word ("type 2") or in two ("covid19"). Beside runs without
-        spaces, which have many terms, each other word is there three times.
+        spaces, which have many terms, each other word is there three times. Korean questions are
+        without question words, their endings, and particles of long words, too.
 
         Parameters
         ----------
@@ -316,6 +317,8 @@ class Analyzer:
         """
         if type(text) is str and not text.isascii():
             text = self.splitter.with_links(text)  # to fold one in Python takes long
+            if self.splitter.cut_question is not None:
+                text = self.splitter.cut_question(text)
         if self._auto and type(text) is str and text.isascii():
             folded = self.splitter.fold(text)
             if folded.isascii():  # a Turkish one need not be
@@ -345,14 +348,16 @@ class Analyzer:
             Any strings.
         """
         parts: list[Sequence[list[str]]] = []
-        for some in in_blocks(texts):
+        cut = self.splitter.cut_question
+        for given in in_blocks(texts):
+            some = given if cut is None else [*map(cut, given)]
             scanned = None if self.tokenizer is not None else self.splitter.scan_questions(some)
             if scanned is None:
-                parts.append([self.query_terms(text) for text in some])
+                parts.append([self.query_terms(text) for text in given])
             else:
                 lists, bare = self._wanted_terms.of_each(some, *scanned)
                 for number in bare:
-                    lists.more[number] = self.query_terms(some[number])
+                    lists.more[number] = self.query_terms(given[number])
                 parts.append(lists)
         return parts[0] if len(parts) == 1 else TermLists.joined(parts)
 

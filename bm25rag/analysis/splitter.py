@@ -77,6 +77,13 @@ class WordSplitter:
         self._form = form
         self._turkish = profile is not None and profile.name == "turkish"
         self._bigrams = bigrams
+        # What is only grammar in Korean questions is cut off before they are cut into pairs.
+        self.cut_question: Callable[[str], str] | None = None
+        is_korean = profile is not None and profile.name == "korean" and form is not None
+        if is_korean and self._auto and bigrams.cjk and ngrams is None:
+            from bm25rag.analysis.korean import without_grammar  # other languages need none
+
+            self.cut_question = without_grammar
         self.lowercase = lowercase
         self._identifiers = identifiers
         self._only_lowers_ascii = lowercase and not identifiers and not self._turkish

@@ -1,0 +1,94 @@
+"""Korean questions lose what is only grammar in them; documents lose nothing."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any
+
+import pytest
+
+from bm25rag.analysis import Analyzer
+from bm25rag.analysis.korean import without_grammar
+from bm25rag.analysis.steps import QUESTION_STOP_WORD, analysis_steps
+from bm25rag.index import BM25Index
+
+KOREAN = Analyzer("korean")
+
+
+@pytest.mark.parametrize(
+    ("question", "rest"),
+    [
+        ("도서관은 도서관이 도서관을 도서관의 도서관도 도서관만 도서관과", "도서관 " * 7),
+        ("도서관에 도서관에서 도서관으로 도서관에게 도서관부터 도서관까지", "도서관 " * 6),
+        ("지하철역는 지하철역가 지하철역를 지하철역와 지하철역로", "지하철역 " * 5),
+        ("수도는 무엇인가요?", "수도는 ?"),
+        ("누구인가? 언제는 어디에서 왜 몇 명입니까", "?     명"),
+        ("있나요? 높은가요, 되는가! 좋습니까", "있? 높은가요, 되! 좋"),
+    ],
+)
+def test_particles_question_words_and_endings_go(question: str, rest: str) -> None:
+    assert without_grammar(question).split() == rest.split()
+
+
+@pytest.mark.parametrize(
+    "word", ["회의", "나이", "고양이", "제주도", "방식으로", "무엇보다", "누구나", "인가요"]
+)
+def test_what_may_be_the_letters_of_a_word_stays(word: str) -> None:
+    assert without_grammar(word) == word
+
+
+@pytest.mark.parametrize("question", ["무엇", "누구인가?", "왜", "어디에서 언제"])
+def test_a_question_of_nothing_else_keeps_it(question: str) -> None:
+    index = BM25Index.from_texts([question, "도서관"], analyzer=KOREAN)
+    assert KOREAN.query_terms(question) == Analyzer("chinese").query_terms(question) != []
+    assert [hit.id for hit in index.search(question)] == ["0"]
+    assert index.search_batch([question, question], k=1).ids() == [["0"], ["0"]]
+
+
+def test_documents_keep_all_pairs() -> None:
+    text = "무엇인가 도서관에서"
+    assert KOREAN.terms(text) == Analyzer("chinese").terms(text)
+    assert KOREAN.whole_words(text) == Analyzer("chinese").whole_words(text)
+
+
+def test_a_question_finds_what_it_is_about_and_not_other_questions() -> None:
+    texts = ["건조 부패는 목재를 공격하는 곰팡이", "이유는 무엇인가요? 부패란 무엇인가요?", "날씨"]
+    for analyzer, first in ((KOREAN, "0"), (Analyzer("chinese"), "1")):
+        index = BM25Index.from_texts(texts, analyzer=analyzer)
+        assert index.search("건조 부패는 무엇인가요?")[0].id == first
+
+
+def test_decomposed_letters_and_a_batch_lose_the_same() -> None:
+    questions = ["도서관에서 무엇인가요", "서울의 인구는 몇 명인가?", "무엇", "USB 2.0은 무엇", ""]
+    expected = [KOREAN.query_terms(question) for question in questions]
+    assert [*KOREAN.query_terms_of_each(questions)] == expected
+    assert expected[0] == ["도서", "서관"]
+    decomposed = [unicodedata.normalize("NFD", question) for question in questions]
+    assert [*KOREAN.query_terms_of_each(decomposed)] == expected
+    assert [KOREAN.query_terms(question) for question in decomposed] == expected
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"language": "english"},
+        {"language": None},
+        {"language": "korean", "cjk": False},
+        {"language": "korean", "ngrams": 4},
+        {"language": "korean", "normalize": None},
+        {"language": "korean", "token_pattern": r"\w+"},
+    ],
+)
+def test_other_languages_and_words_that_are_not_cut_into_pairs_keep_all(
+    settings: dict[str, Any],
+) -> None:
+    question = "도서관에서 무엇인가요"
+    analyzer = Analyzer(**settings)
+    kept = Analyzer(**{**settings, "language": None})
+    assert analyzer.query_terms(question) == kept.query_terms(question)
+
+
+def test_what_a_question_loses_is_told() -> None:
+    steps = analysis_steps(KOREAN, "도서관에서", question=True)
+    lost = [step.word for step in steps if step.reason == QUESTION_STOP_WORD]
+    assert lost == ["관에", "에서"]
