@@ -20,6 +20,7 @@ LAZY_MODULES = (
     "bm25rag",
     "bm25rag.additions",
     "bm25rag.analysis.fold_table",
+    "bm25rag.analysis.korean",
     "bm25rag.analysis.links",
     "bm25rag.analysis.snippets",
     "bm25rag.analysis.spaces",
