@@ -401,6 +401,8 @@ def _wide_kind(
     ``_UNSURE`` for others.
     """
     first: cython.int = data[place]
+    if 0xC5 <= first <= 0xC9 or 0xD0 <= first <= 0xD1:  # letters alone
+        return _ABROAD
     second: cython.int = data[place + 1]
     is_sign: cython.bint
     if first == 0xC3:
@@ -427,15 +429,15 @@ def _wide_kind(
         return _ABROAD if second <= 0x89 else _UNSURE
     if first == 0xE1:
         return _ABROAD if 0xB8 <= second <= 0xBB else _UNSURE
-    if first == 0xC4 and second == 0xB0:  # its lower case is an i and a mark
-        return _UNSURE
+    if first == 0xC4:
+        return _ABROAD if second != 0xB0 else _UNSURE  # whose lower case is an i and a mark
     if first == 0xD7:
         return _ABROAD if 0x90 <= second <= 0xAA else _UNSURE
     if 0xD8 <= first <= 0xDB:
         point: cython.int = (first & 0x1F) << 6 | (second & 0x3F)
         is_letter: cython.bint = 0x620 <= point <= 0x64A and point != 0x640  # not the tatweel
         return _ABROAD if is_letter or 0x671 <= point <= 0x6D3 else _UNSURE
-    return _ABROAD if 0xC4 <= first <= 0xC9 or 0xD0 <= first <= 0xD1 else _UNSURE
+    return _UNSURE
 
 
 @cython.cfunc
