@@ -37,7 +37,6 @@ from bm25rag.storage.manifest import (
     read_sealed,
     record_entry,
     replace_sealed,
-    tokens_entry,
 )
 
 STATISTICS = "statistics.bin"
@@ -183,7 +182,7 @@ def replace_sharded(folder: str, manifest: ShardedManifest) -> None:
         "settings": manifest.settings,
         "statistics": manifest.statistics,
         "documents": manifest.documents,
-        "tokens": tokens_entry(manifest.tokens),
+        "tokens": manifest.tokens,
         "size": record["size"],
         "checksum": record["checksum"],
         "shards": [shard._asdict() for shard in manifest.shards],

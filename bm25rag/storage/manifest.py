@@ -241,17 +241,10 @@ def parse_time(entry: object) -> int:
 
 
 def parse_tokens(entry: object) -> tuple[int, ...]:
-    """Return lengths by field; raise ``ValueError`` for what ``tokens_entry`` does not write."""
-    if not isinstance(entry, list):
-        return (natural(entry),)
-    if len(entry) < 2:
-        raise ValueError(f"{entry!r} are not the lengths of several fields")
+    """Return lengths by field; raise ``ValueError`` for what cannot be such."""
+    if not isinstance(entry, list) or not entry:
+        raise ValueError(f"{entry!r:.100} are not lengths by field")
     return tuple(map(natural, entry))
-
-
-def tokens_entry(tokens: tuple[int, ...]) -> int | list[int]:
-    """Return what a manifest says about lengths by field."""
-    return tokens[0] if len(tokens) == 1 else [*tokens]
 
 
 def is_ours(name: str) -> bool:
@@ -278,7 +271,7 @@ def replace_manifest(folder: str, manifest: Manifest) -> None:
         "settings": manifest.settings,
         "segments": [
             record_entry(stored.segment)
-            | {"tokens": tokens_entry(tokens), "changes": list(map(record_entry, stored.changes))}
+            | {"tokens": tokens, "changes": list(map(record_entry, stored.changes))}
             for stored, tokens in zip(manifest.stored, manifest.tokens, strict=True)
         ],
     }

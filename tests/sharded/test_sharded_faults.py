@@ -174,6 +174,8 @@ def test_statistics_that_the_shards_do_not_have_are_noticed_by_verify(
         lambda body: body.update(statistics=None),
         lambda body: body.update(commit="1"),
         lambda body: body.update(capacity=None),
+        lambda body: body.update(tokens=6),
+        lambda body: body.update(tokens=[]),
         lambda body: body["settings"].pop("parameters"),
         lambda body: body["settings"].pop("analyzer"),
     ],
@@ -189,7 +191,7 @@ def test_a_manifest_that_makes_no_sense_is_refused(
 def test_a_manifest_that_is_damaged_or_newer_is_refused(folder: Path) -> None:
     path = folder / "sharded.json"
     text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace('"tokens": ', '"tokens": 1'), encoding="utf-8")
+    path.write_text(text.replace('"capacity": ', '"capacity": 1'), encoding="utf-8")
     with pytest.raises(CorruptIndexError, match=r"sharded\.json: cannot be read"):
         BM25Index.open(folder)
     path.write_text(text.replace('"version": 1', '"version": 99'), encoding="utf-8")

@@ -375,8 +375,8 @@ def test_a_save_beside_a_writer_is_refused_and_disturbs_nothing(folder: Path) ->
 @pytest.mark.parametrize("wrong", [0, 3, 5, 2**40])
 def test_verify_refuses_a_wrong_total_length(folder: Path, wrong: int) -> None:
     body = body_of(folder)
-    assert body["segments"][0]["tokens"] == 6
-    write_manifest(folder, replaced(body, ("segments", 0, "tokens"), wrong))
+    assert body["segments"][0]["tokens"] == [6]
+    write_manifest(folder, replaced(body, ("segments", 0, "tokens"), [wrong]))
     with pytest.raises(CorruptIndexError, match="lengths"):
         BM25Index.verify(folder)
 

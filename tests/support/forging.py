@@ -20,18 +20,15 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(eq=False)
 class Piece:
-    """A segment, its number of tokens (of each field, if there are several), and its changes."""
+    """A segment, its number of tokens, of each field, and its changes."""
 
     segment: Arrays
-    tokens: int | list[int]
+    tokens: list[int]
     changes: list[Arrays]
 
     def add_tokens(self, more: int) -> None:
         """Count more tokens, of the first field."""
-        if isinstance(self.tokens, int):
-            self.tokens += more
-        else:
-            self.tokens = [self.tokens[0] + more, *self.tokens[1:]]
+        self.tokens = [self.tokens[0] + more, *self.tokens[1:]]
 
 
 @dataclass
@@ -200,4 +197,4 @@ def empty(piece: Piece) -> None:
     piece.segment["indptr"] = np.zeros(1, np.uint32)
     for name in ("terms", "ids"):
         piece.segment[f"{name}.offsets"] = np.zeros(1, np.uint64)
-    piece.tokens, piece.changes = 0, []
+    piece.tokens, piece.changes = [0], []
