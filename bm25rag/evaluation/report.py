@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bm25rag.common.json_values import finite
-from bm25rag.evaluation.dynascore import dynascore
+from bm25rag.evaluation.dynascore import Dynascores, dynascore
 
 WEIGHTS = {"accuracy": 0.5, "latency": 0.25, "cost": 0.25}
 
@@ -23,6 +23,11 @@ def dynascores(report: dict[str, Any], weights: dict[str, float] | None = None) 
     alone count. Published rows are scored with the others, by the rates of the publication if it
     has any.
     """
+    scored = _scored(report, weights or WEIGHTS)
+    return {} if scored is None else scored.scores
+
+
+def _scored(report: dict[str, Any], weights: dict[str, float]) -> Dynascores | None:
     measure = report["setting"]["measures"][0]
     known = [
         row
@@ -39,15 +44,13 @@ def dynascores(report: dict[str, Any], weights: dict[str, float] | None = None) 
         }
         for row in rows
     }
-    given = dict(WEIGHTS if weights is None else weights)
-    if not priced:
-        given.pop("cost", None)
+    given = {name: one for name, one in weights.items() if priced or name != "cost"}
     total = sum(given.values())
     try:
         shares = {name: one / total for name, one in given.items()}
-        return dynascore(table, shares, rates=(report.get("beside") or {}).get("rates")).scores
+        return dynascore(table, shares, rates=(report.get("beside") or {}).get("rates"))
     except (ValueError, ZeroDivisionError):
-        return {}
+        return None
 
 
 def about(report: dict[str, Any]) -> list[str]:
@@ -143,7 +146,10 @@ def _number(value: float | None, unit: int = 1) -> str:
 
 def to_html(report: dict[str, Any]) -> str:
     """Return a self-contained page, in which the weights can be changed."""
-    data = json.dumps(finite(report | {"about": about(report)}), allow_nan=False)
+    scored = _scored(report, WEIGHTS)
+    rates = None if scored is None else scored.rates
+    shown = finite(report | {"about": about(report), "rates": rates})
+    data = json.dumps(shown, allow_nan=False)
     page = Path(__file__).with_name("page.html").read_text("utf-8")
     title = html.escape(str(report["setting"]["collection"]))
     parts = {
