@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
@@ -50,13 +50,14 @@ class MergedPostings:
         # The new number of each row of lengths of each segment, if texts have fields.
         self._new_lengths: list[UInt32] = []
 
-    def _count_codes(self, used: Iterable[slice | Bool]) -> None:
+    def _count_codes(self) -> None:
         """Find the codes of the merged postings, and how those of each segment become them."""
-        pairs, those_used = [view.segment.postings.pairs() for view in self._views], list(used)
+        pairs = [view.segment.postings.pairs() for view in self._views]
+        used = [*map(_used_codes, self._views)]
         if any(view.segment.postings.text_fields is not None for view in self._views):
-            pairs = self._join_fields(pairs, those_used)
+            pairs = self._join_fields(pairs, used)
         codes = [tf * _PAIR + lengths for tf, lengths in pairs]
-        living = [each[those] for each, those in zip(codes, those_used, strict=True)]
+        living = [each[those] for each, those in zip(codes, used, strict=True)]
         distinct = np.unique(np.concatenate([np.empty(0, np.uint64), *living]))
         self.type: Any = np.uint16 if len(distinct) <= postings_builder.NARROW else np.uint32
         self._tf = (distinct // _PAIR).astype(np.uint32)
@@ -90,7 +91,7 @@ class MergedPostings:
         ]
 
     def lengths(self) -> Chunks:
-        """Return the lengths of the living documents, as a file has them, after ``arrays``."""
+        """Return the lengths of the living documents, as a file has them, once codes are known."""
 
         def pieces() -> Iterator[UInt32]:
             for place, view in enumerate(self._views):
@@ -108,14 +109,8 @@ class MergedPostings:
     def postings(self) -> Postings:
         """Return all, merged in memory."""
         placed = self._place_all()
-        each = [(view.segment.postings.lengths, view.living) for view in self._views]
-        lengths = [some if living is None else some[living] for some, living in each]
-        if self._new_lengths:
-            pairs = zip(self._new_lengths, lengths, strict=True)
-            lengths = [new.take(as_index(some)) for new, some in pairs]
-        fields = self._text_fields
-        all_lengths = np.concatenate(lengths)
-        return placed.postings(self._tf, self._lengths, all_lengths, text_fields=fields)
+        lengths = np.concatenate([np.empty(0, np.uint32), *self.lengths().pieces])
+        return placed.postings(self._tf, self._lengths, lengths, text_fields=self._text_fields)
 
     def arrays(
         self, spools: Spools, room: int, threads: int, note: Callable[[int], object]
@@ -124,7 +119,7 @@ class MergedPostings:
 
         The parameters are those of ``merge_in_chunks``, but ``room`` is that of one range.
         """
-        self._count_codes([_used(view, _living_codes(view)) for view in self._views])
+        self._count_codes()
         spool = spools.new
         indptr, starts, before = spool(np.int64), spool(np.int64), spool(np.int64)
         documents, codes = spool(np.uint16), spool(self.type)
@@ -178,25 +173,19 @@ class MergedPostings:
         return cost
 
     def _place_all(self) -> Placed:
-        terms, runs = self._runs([slice(0, len(table)) for table in self._terms])
-        codes = ((run.tf for run in own) for own in runs)
-        self._count_codes(map(_used, self._views, codes))
-        return place_postings(terms, list(chain(*runs)), self._offsets[-1], self)
+        self._count_codes()
+        return self._place([slice(0, len(table)) for table in self._terms])
 
     def _place(self, ranks: Sequence[slice]) -> Placed:
         """Merge the postings of the terms between some ranks of each segment."""
-        terms, runs = self._runs(ranks)
-        return place_postings(terms, list(chain(*runs)), self._offsets[-1], self)
-
-    def _runs(self, ranks: Sequence[slice]) -> tuple[JoinedTerms, list[list[Run]]]:
-        """Return the terms between some ranks of each segment, and the postings of each."""
         pairs = zip(self._terms, ranks, strict=True)
         terms = JoinedTerms([table.between(some.start, some.stop) for table, some in pairs])
         each = zip(self._views, terms.numbers, self._keep, ranks, self._offsets, strict=False)
-        return terms, [
-            list(view.segment.postings.runs(numbers, keep, some.start, offset))
+        runs = [
+            view.segment.postings.runs(numbers, keep, some.start, offset)
             for view, numbers, keep, some, offset in each
         ]
+        return place_postings(terms, list(chain(*runs)), self._offsets[-1], self)
 
 
 class MergedVectors(MergedPostings):
@@ -205,8 +194,9 @@ class MergedVectors(MergedPostings):
     def __init__(self, views: Sequence[SegmentView]) -> None:
         super().__init__([view.by_vectors for view in views])
 
-    def _count_codes(self, used: Iterable[slice | Bool]) -> None:
+    def _count_codes(self) -> None:
         each = [view.segment.postings.pairs()[0] for view in self._views]
+        used = map(_used_codes, self._views)
         self._weights = Weights(bits[those] for bits, those in zip(each, used, strict=True))
         self.type = self._weights.type
         self._new_codes = list(map(self._weights.codes_of, each))
@@ -247,21 +237,16 @@ def _numbers(count: int) -> Chunks:
     return Chunks(np.uint32, count, pieces)
 
 
-def _used(view: SegmentView, codes: Iterable[Unsigned]) -> slice | Bool:
-    """Return which codes are used, given those of all postings of living documents."""
-    if view.living is None:
-        return slice(None)
-    used = np.zeros(len(view.segment.postings.code_tf), np.bool_)
-    for some in codes:
-        used[as_index(some)] = True
-    return used
-
-
-def _living_codes(view: SegmentView) -> Iterator[Unsigned]:
+def _used_codes(view: SegmentView) -> slice | Bool:
+    """Return which codes the postings of living documents have."""
     living, postings = view.living, view.segment.postings
+    if living is None:
+        return slice(None)
+    used = np.zeros(len(postings.code_tf), np.bool_)
     for first, last in spans(postings.indptr):
         _, documents, codes = postings.between(first, last)
-        yield codes if living is None else codes[living.take(as_index(documents))]
+        used[as_index(codes[living.take(as_index(documents))])] = True
+    return used
 
 
 def _living_lengths(view: SegmentView) -> Iterator[UInt32]:
