@@ -121,15 +121,10 @@ class Decay(_Multiplier):
         age = ((instant(datetime.now(UTC)) if now is None else now) - then) / self.half_life
         return max(self.floor, 2.0**-age) if age > 0.0 else 1.0
 
-    def of_each(self, instants: Int64, known: Bool) -> Float64:
-        """Return the multipliers for some dates, to the bit those of ``of``.
+    def _of_each(self, instants: Int64, known: Bool) -> Float64:
+        """Return the multipliers for dates, in microseconds since the year 1, to the bit.
 
-        Parameters
-        ----------
-        instants
-            What they name, in microseconds since the year 1, int64 (n,).
-        known
-            Whether each document has a date, bool (n,).
+        ``known`` says whether each document has a date.
         """
         now, half = instant_of(self.started().now), ticks(self.half_life)
         assert now is not None
@@ -206,14 +201,8 @@ class Prior(_Multiplier):
         share: float = min(max(value, 0.0), self.full) / self.full
         return min(max(share, self.floor), 1.0)
 
-    def of_each(self, numbers: Float64) -> Float64:
-        """Return the multipliers for some numbers, NaN for none, to the bit those of ``of``.
-
-        Parameters
-        ----------
-        numbers
-            The numbers, float64 (n,).
-        """
+    def _of_each(self, numbers: Float64) -> Float64:
+        """Return the multipliers for some numbers, NaN for none, to the bit those of ``of``."""
         shares = np.clip(np.clip(numbers, 0.0, self.full) / self.full, self.floor, 1.0)
         return np.where(np.isnan(numbers), self.missing, shares)
 

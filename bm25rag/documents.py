@@ -314,22 +314,9 @@ def counted(hit: Hit, count: Callable[[], int | None]) -> Hit:
 def columns(found: Sequence[Hit | Document], *fields: str) -> list[list[Any]]:
     """Return some fields of the hits of a search; of each a list of new objects.
 
-    That takes a third of the time of one by one, and the hits do not keep them. Of documents, and
+    That takes a third of the time of one by one, and the hits do not keep them. They are those that
+    a query has just returned, or the first of them; others are a ``ValueError``. Of documents, and
     of hits that hold their contents, it returns what they hold.
-
-    Parameters
-    ----------
-    found
-        The hits that a query has just returned, or the first of them; or documents.
-    fields
-        Of ``id``, ``text``, ``metadata``, ``payload`` and ``fields``.
-
-    Raises
-    ------
-    AttributeError
-        If they have no such field.
-    ValueError
-        If hits are others.
     """
     if not fields:
         return []
@@ -364,16 +351,8 @@ def in_fields(
 ) -> dict[str, Any]:
     """Return a text beside the other fields of a document, which its metadata hold by their names.
 
-    So the command line and the adapters, which have texts and metadata, make fields.
-
-    Parameters
-    ----------
-    text
-        The text.
-    metadata
-        The metadata; fields that they do not have, or that are ``None``, are left out.
-    fields
-        The fields of the index, as ``BM25Index.fields``.
+    So the command line and the adapters, which have texts and metadata, make fields. Those of the
+    index that the metadata do not have, or that are ``None`` there, are left out.
     """
     held = {} if metadata is None else metadata
     named = {name: held[name] for name in fields if held.get(name) is not None}

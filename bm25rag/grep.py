@@ -101,30 +101,10 @@ class GrepMatch(NamedTuple):
 class Grep:
     """A pattern, compiled, and the documents of this moment that may match it.
 
-    Parameters
-    ----------
-    index
-        The index.
-    pattern
-        A string, or a regular expression of RE2, of at most 1,000 characters. Lines are searched
-        one by one: ``^`` and ``$`` are the ends of a line, and nothing matches a line break.
-    filter
-        As in ``BM25Index.search``.
-    regex
-        Whether the pattern is a regular expression, which the extra ``grep`` brings.
-    ignore_case
-        Whether capitals and small letters are the same.
-    block
-        Bytes of texts that are looked at together.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is wrong.
-    FilterError
-        If the filter is malformed.
-    MissingDependencyError
-        If there is no engine for regular expressions.
+    The pattern is a string or, with ``regex``, a regular expression of RE2, of at most 1,000
+    characters. Lines are searched one by one: ``^`` and ``$`` are the ends of a line, and nothing
+    matches a line break. So many bytes of texts as a ``block`` has are looked at together. If there
+    is no engine for regular expressions, this raises ``MissingDependencyError``.
     """
 
     engine: Any
@@ -158,20 +138,10 @@ class Grep:
     ) -> Iterator[GrepMatch | Place]:
         """Yield the lines that match, in order; and last of all where to go on.
 
-        Parameters
-        ----------
-        row
-            The first document to look at.
-        after
-            Of that document, the ``start`` of the last line not to be yielded again; -1: none.
-        seconds
-            How long to look, after a first part; ``None`` for as long as it takes.
-
-        Yields
-        ------
-        match
-            A line that matches, or, once, when all were looked at or the time is over, the place
-            from which on nothing was looked at: of the row after the last if nothing is left.
+        The first document to look at is that of ``row``, and ``after`` the ``start`` of the last
+        line there that is not to be yielded again. After a first part, it looks for so many
+        ``seconds``. Where to go on is the place from which on nothing was looked at: of the row
+        after the last if nothing is left.
         """
         end = None if seconds is None else monotonic() + seconds
         for number, block in enumerate(self._blocks(row, after)):

@@ -26,16 +26,10 @@ def sample_metadata(
 ) -> list[dict[str, Any]]:
     """Return the metadata of some documents, in document order; of all, if the fields are too many.
 
-    Parameters
-    ----------
-    index, filter
-        A snapshot of the index, and which of its documents count.
-    showing
-        ``"ends"`` for the first and the last document with each key, ``"extremes"`` for the first
-        with the least and with the greatest value of each type, ``"values"`` for one or more
-        with each value. Values are not ``None``.
-    key
-        The key at the top of the metadata; ``None`` for all keys.
+    ``index`` is a snapshot. With ``"ends"``, they are the first and the last document with each
+    key at the top of the metadata, or with this one; with ``"extremes"`` the first with the least
+    and with the greatest value of each type, with ``"values"`` one or more with each value. Values
+    are not ``None``.
     """
     snapshot = index._snapshot
     views, parsed = snapshot.views, parse_filter(filter, snapshot)

@@ -147,9 +147,9 @@ class Shaping:
             values = PathValues(view, self._decay_path)
             if isinstance(decay, Decay):
                 instants = values.instants(numbers)
-                multipliers[places] = decay.of_each(instants, instants != NO_MOMENT)
+                multipliers[places] = decay._of_each(instants, instants != NO_MOMENT)
             elif decay is not None:
-                multipliers[places] = decay.of_each(values.numbers(numbers))
+                multipliers[places] = decay._of_each(values.numbers(numbers))
         return multipliers
 
 
