@@ -22,21 +22,22 @@ class Attachment:
     description: str
     read_only: bool
     advice: str = ""
-
-    @property
-    def shard_count(self) -> int:
-        """How many shards the folder is divided into; 0 if it is not."""
-        return 0
+    _told: tuple[str | None, str | None, int] = None, None, 0
 
     @property
     def source(self) -> str | None:
         """The folder or URL that all of it comes from; ``None`` if it is in memory."""
-        return None
+        return self._told[0]
 
     @property
     def committed(self) -> str | None:
         """When the last commit of the folder was made; ``None`` if there is none."""
-        return None
+        return self._told[1]
+
+    @property
+    def shard_count(self) -> int:
+        """How many shards the folder is divided into; 0 if it is not."""
+        return self._told[2]
 
     def room(self, views: Sequence[SegmentView]) -> float:
         """Return how many bytes of merged segments may be written beside what ``views`` need."""
@@ -57,38 +58,16 @@ class Attachment:
 class Unattached(Attachment):
     """The attachment of an index for which no folder is open."""
 
-    def __init__(
-        self,
-        description: str,
-        read_only: bool,
-        advice: str = "",
-        source: str | None = None,
-        committed: str | None = None,
-        shard_count: int = 0,
-    ) -> None:
+    def __init__(self, description: str, read_only: bool, advice: str = "") -> None:
         self.description, self.read_only, self.advice = description, read_only, advice
-        self._source, self._committed, self._shard_count = source, committed, shard_count
-
-    @property
-    def shard_count(self) -> int:
-        """How many shards the folder had when the view was made."""
-        return self._shard_count
-
-    @property
-    def source(self) -> str | None:
-        return self._source
-
-    @property
-    def committed(self) -> str | None:
-        """When the last commit before the view was made."""
-        return self._committed
 
     def of(self, index: Attachment) -> Unattached:
-        """Return the same for a view of an index."""
+        """Return the same for a view of an index, which tells what that told when it was made."""
         if index.source is None:
             return self
-        told = index.source, index.committed, index.shard_count
-        return Unattached(self.description, self.read_only, self.advice, *told)
+        view = Unattached(self.description, self.read_only, self.advice)
+        view._told = index.source, index.committed, index.shard_count
+        return view
 
 
 _OF_VIEWS = "change the index that it was made from, or a copy in memory, copy.copy(index)"
