@@ -20,12 +20,10 @@ from typing import Any
 import numpy as np
 
 from bm25rag.columns.column import build_column
-from bm25rag.columns.string_table import build_table
-from bm25rag.common.arrays import UInt16, UInt32, Unsigned
+from bm25rag.common.arrays import UInt32, Unsigned
 from bm25rag.common.strings import utf8_each
 from bm25rag.kernels.records import Run
 from bm25rag.segments import doc_blocks, postings_builder
-from bm25rag.segments.doc_blocks import DocBlockBuilder
 from bm25rag.segments.postings import STRIP_ARRAYS, VECTORS, Postings
 from bm25rag.segments.postings_builder import Placed, TermColumn, place_postings
 from bm25rag.segments.strip_rows import RowMaker
@@ -165,14 +163,7 @@ def own_codes(first: int, last: int) -> UInt32:
 
 def no_vectors(documents: int) -> Postings:
     """Return the postings of documents without vectors."""
-    none = np.empty(0, np.uint32)
-    documents_of: UInt16 = np.empty(0, np.uint16)
-    starts = np.zeros(1, np.uint32)
-    blocks = DocBlockBuilder(np.zeros(1, np.int64), documents).finish()
-    lengths = np.zeros(documents, np.uint32)
-    codes = np.empty(0, np.uint16)
-    table, _ = build_table(build_column(()))
-    return Postings(table, starts, documents_of, blocks, codes, none, none, lengths)
+    return build_vectors(TermColumn(build_column(())), [], documents)
 
 
 def vector_arrays(
