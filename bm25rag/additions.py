@@ -57,19 +57,16 @@ class Source(Protocol):
 
     row: str
     store_text: bool
-    room: float
-    merged: bool
+    room: float = math.inf
+    merged: bool = False
 
     def __iter__(self) -> Iterator[Block]: ...
 
 
-class NewDocuments:
+class NewDocuments(Source):
     """The arguments of ``add``, checked as they are iterated."""
 
-    # The name in messages of a row's metadata.
     row = "metadata[{}]"
-    room: float = math.inf
-    merged = False
 
     def __init__(
         self,
@@ -155,7 +152,7 @@ class NewDocuments:
         return columns
 
 
-class NewRecords:
+class NewRecords(Source):
     """The documents of ``add_documents``, checked as they are iterated.
 
     ``bounded`` is whether all that documents hold counts for the size of a block, as a build
@@ -163,8 +160,6 @@ class NewRecords:
     """
 
     row = "documents[{}]"
-    room: float = math.inf
-    merged = False
 
     def __init__(
         self,
