@@ -6,14 +6,14 @@ How two rankings become one is in ``fusion``; of one index alone, ``search.hybri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Sequence
 from typing import Literal, TypeAlias, get_args
 
+from bm25rag.analysis.snippets import QueryMatcher
 from bm25rag.common.checks import check_choice, check_count, check_flag, check_sequence
 from bm25rag.common.lazy import lazy_property
 from bm25rag.decay import DecayLike
-from bm25rag.documents import Hit, Hits, Matcher, counted, matched
+from bm25rag.documents import Hit
 from bm25rag.filters import And, Filter, FilterSpec, parse_filter
 from bm25rag.fusion import FusionMethod, Ranking, check_fusion, check_pair, fuse
 from bm25rag.index import BM25Index
@@ -129,7 +129,7 @@ class HybridSearch:
         self._wanted = check_wanted(self._snapshot._snapshot, *page)
         self._depth = self.wanted = max(self._wanted.k, check_count("fetch_k", fetch_k))
         self._by_words: list[tuple[str, float]] | None = None
-        self._matcher: Matcher | None = None
+        self._terms: Collection[str] = ()  # by which words are marked
         self._others: list[tuple[str, float]] = []
 
     def search_index(self) -> Ranking:
@@ -138,7 +138,8 @@ class HybridSearch:
         if self._expand:
             query = self._snapshot.expand(query, filter=self._filter)
         hits = self._snapshot.search(query, self._depth, self._filter)
-        self._matcher = hits[0]._matcher if hits else None
+        matcher = hits[0]._matcher if hits else None
+        self._terms = matcher.terms if isinstance(matcher, QueryMatcher) else ()
         self._by_words = [(hit.id, hit.score) for hit in hits]
         return self._by_words
 
@@ -209,28 +210,12 @@ class HybridSearch:
         except (TypeError, ValueError) as error:
             message = f"the scores of the other retriever, rankings[1], cannot be fused: {error}"
             raise type(error)(message) from None
-        sizes: dict[str, Callable[[], int | None]] = {}
-        if shaped:
-            ids = {self._snapshot._snapshot.row_of(id): id for id, _ in fused}
-            scores = [score for _, score in fused]
-            all_fused = [*zip(ids, scores, strict=True)]
-            rows, best, totals = page_of(self._snapshot._snapshot, self._wanted, all_fused)
-            fused = [(ids[row], score) for row, score in zip(rows, best, strict=True)]
-            if totals is not None:
-                sizes = {ids[row]: partial(totals.group_size, row) for row in rows}
-        else:
-            fused = fused[self._wanted.offset :]
-        if (floor := self._wanted.min_score) is not None:
-            fused = [(id, score) for id, score in fused if score >= floor]
-        documents = self._snapshot.get([id for id, _ in fused])
-        hits = Hits(
-            matched(self._matcher, id, score, one.text, one.metadata, one.payload, None, one.fields)
-            for (id, score), one in zip(fused, documents, strict=True)
-        )
-        for hit in hits:
-            if sizes:
-                counted(hit, sizes[hit.id])
-        return hits
+        snapshot = self._snapshot._snapshot
+        by_row = [(snapshot.row_of(id), score) for id, score in fused]
+        rows, scores, totals = page_of(snapshot, self._wanted, by_row)
+        if (floor := self._wanted.min_score) is not None:  # scores fall
+            scores = [score for score in scores if score >= floor]
+        return snapshot.hits(rows[: len(scores)], scores, terms=self._terms, totals=totals)
 
 
 def with_parts(index: BM25Index, query: QueryLike, filter: FilterSpec | None) -> Filter | None:
