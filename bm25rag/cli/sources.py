@@ -23,7 +23,8 @@ from bm25rag.readers import (
     Tolerance,
     find_beir_corpus,
     find_sources,
-    kind_of,
+    kind_alone,
+    kind_among,
     read_file,
 )
 from bm25rag.readers.lines import name_of
@@ -140,16 +141,11 @@ class Sources:
                 yield _File(file.path, file.name, kind, source.pattern is None)
 
     def _kind_in_folder(self, source: Source, path: Path) -> str | None:
-        kind, format_ = kind_of(path), self._options["format_"]
-        if source.pattern is not None or self._selection.include:
-            # Whoever names files wants them.
-            kind = kind or ("passages" if source.pattern is not None else None)
-            return kind if format_ in ("auto", "beir") else format_
-        if format_ in ("text", "lines"):
-            return format_ if kind == "passages" else None
-        if format_ == "auto" or kind == format_ or (format_ == "passages" and kind == "html"):
-            return kind
-        return None
+        format_: str = self._options["format_"]
+        by_pattern = source.pattern is not None  # whoever names files wants them
+        is_wanted = by_pattern or bool(self._selection.include)
+        kind = kind_among(path, "auto" if format_ == "beir" else format_, is_wanted)
+        return kind or ("passages" if by_pattern else None)
 
     def _skip(self, name: str, complaint: str, error: Exception | None) -> None:
         if self._options["on_error"] == "stop":
@@ -254,5 +250,4 @@ def _guess(source: Path) -> str:
         return "jsonl"
     if source.is_dir():
         return "folder" if find_beir_corpus(source) is None else "beir"
-    kind = kind_of(source) or "text"
-    return "text" if kind == "passages" else kind
+    return kind_alone(source) or "text"

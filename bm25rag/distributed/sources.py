@@ -18,7 +18,8 @@ from bm25rag.readers import (
     Fields,
     Source,
     find_beir_corpus,
-    kind_of,
+    kind_alone,
+    kind_among,
     read_file,
     size_limit,
 )
@@ -69,28 +70,34 @@ def find_sources(
     if not isinstance(files, (str, PathLike)):
         files = list(files)
         named = find_named(files) if files else []
-        return [_file(source.path, format, source.prefix, False) for source in named]
+        return [_alone(source.path, format, source.prefix) for source in named]
     (source,) = find_named([files])
-    corpus = find_beir_corpus(source.path) if source.pattern is None else None
-    if corpus is not None:
-        return [_file(corpus, format, corpus.name, False)]
+    is_beir = source.pattern is None and format == "auto"
+    if is_beir and (corpus := find_beir_corpus(source.path)) is not None:
+        return [_alone(corpus, format, corpus.name)]
     if source.pattern is None and not source.path.is_dir():
-        return [_file(source.path, format, source.prefix, False)]
+        return [_alone(source.path, format, source.prefix)]
     return list(_in_folder(source, format))
 
 
 def _in_folder(source: Source, format: str) -> Iterator[SourceFile]:
+    by_pattern = source.pattern is not None
     for file in source.files():
-        if file.problem is None and (source.pattern is not None or file.kind is not None):
-            yield _file(file.path, format, file.name, source.pattern is None)
+        kind = kind_among(file.path, format, by_pattern) or ("passages" if by_pattern else None)
+        if file.problem is None and kind is not None:
+            yield _file(file.path, kind, file.name, not by_pattern)
         elif file.expected:
             raise OSError(f"{file.path}: {file.problem}")
 
 
-def _file(path: Path, format: str, name: str, in_folder: bool) -> SourceFile:
-    kind = kind_of(path) if format == "auto" else format
+def _alone(path: Path, format: str, name: str) -> SourceFile:
+    kind = kind_alone(path) if format == "auto" else format
     if kind is None:
         raise ValueError(f"{path}: its name does not show its kind; pass format=")
+    return _file(path, kind, name, False)
+
+
+def _file(path: Path, kind: str, name: str, in_folder: bool) -> SourceFile:
     return SourceFile(os.path.abspath(path), kind, name, in_folder, path.stat().st_size)
 
 

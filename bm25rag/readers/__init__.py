@@ -32,7 +32,7 @@ from bm25rag.readers.decoding import STRICT, Note, Tolerance
 from bm25rag.readers.folders import EVERYTHING, Found, Selection, find_files
 from bm25rag.readers.html_pages import read_html
 from bm25rag.readers.jsonl import find_beir_corpus, read_json, read_jsonl
-from bm25rag.readers.kinds import FORMATS, KINDS, NAMES, kind_of, read_file
+from bm25rag.readers.kinds import FORMATS, KINDS, NAMES, kind_alone, kind_among, kind_of, read_file
 from bm25rag.readers.lines import OtherContentError, size_limit
 from bm25rag.readers.notebooks import read_notebook
 from bm25rag.readers.passages import PASSAGE_SIZE, read_passages
@@ -65,6 +65,8 @@ __all__ = [
     "find_beir_corpus",
     "find_files",
     "find_sources",
+    "kind_alone",
+    "kind_among",
     "kind_of",
     "parse_vector",
     "read_arrow",

@@ -82,6 +82,34 @@ def kind_of(path: Path) -> str | None:
     return KINDS.get(suffix_of(path)) or ("passages" if name.lower() in NAMES else None)
 
 
+def kind_alone(path: Path) -> str | None:
+    """Return how a file is read that is given itself: a text as one document."""
+    kind = kind_of(path)
+    return "text" if kind == "passages" else kind
+
+
+def kind_among(path: Path, format: str, is_wanted: bool) -> str | None:
+    """Return how one of several files is read; None if it is left out.
+
+    Parameters
+    ----------
+    path
+        The file.
+    format
+        One of ``FORMATS``, or "auto": by the file's name.
+    is_wanted
+        Whether a pattern names it; otherwise it is one of a folder, of which those of other kinds
+        than ``format`` are left out.
+    """
+    if is_wanted and format != "auto":
+        return format
+    kind = kind_of(path)
+    if format in _PLAIN:
+        return format if kind == "passages" else None
+    is_read = format in ("auto", kind) or (format == "passages" and kind == "html")
+    return kind if is_read else None
+
+
 def read_file(
     path: Path,
     kind: str,

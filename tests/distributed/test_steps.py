@@ -224,14 +224,41 @@ def test_fewer_files_than_shards_are_refused() -> None:
         divide([file_of(1), file_of(1)], 3)
 
 
-def test_ids_are_those_of_the_command_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("names", "format"),
+    [("", format) for format in ("auto", "jsonl", "csv", "passages", "lines", "text")]
+    + [("*.md", "auto"), ("*.md", "text"), ("*.odd", "auto"), ("guide.md", "auto")]
+    + [("guide.md page.html", "auto"), ("beir", "auto"), ("beir", "jsonl")],
+)
+def test_documents_are_those_of_the_command_line(tmp_path: Path, names: str, format: str) -> None:
+    """Of a folder, of files that a pattern names, and of files that are named themselves."""
     folder = tmp_path / "in"
     write_corpus(folder, (2, 2))
     (folder / "guide.md").write_text("# One\n\nA boat.\n\n# Two\n\nThe sea.\n", encoding="utf-8")
+    (folder / "page.html").write_text("<h1>Boats</h1><p>At sea.</p>", encoding="utf-8")
+    (folder / "what.odd").write_text("A boat\n", encoding="utf-8")
     (folder / "more").mkdir()
     (folder / "more" / "t.csv").write_text("id,text\na,boat\nb,sea\n", encoding="utf-8")
     (folder / "more" / "z.jsonl.gz").write_bytes(gzip.compress(b'{"text": "boat"}\n'))
     (folder / ".hidden.txt").write_text("boat", encoding="utf-8")
+    (folder / "beir" / "qrels").mkdir(parents=True)
+    (folder / "beir" / "corpus.jsonl").write_text('{"_id": "1", "text": "boat"}\n')
+    (folder / "beir" / "queries.jsonl").write_text('{"_id": "q", "text": "sea"}\n')
+    sources = [str(folder / name) for name in names.split()] or [str(folder)]
+    command = ["index", *sources, "-o", str(tmp_path / "plain"), "--format", format]
+    CliRunner().invoke(commands, command, catch_exceptions=False)
+    files = find_sources(sources if len(sources) > 1 else sources[0], format)
+    read = [one for file in files for one in read_source(file, Reading(format=format))]
+    plain = BM25Index.open(tmp_path / "plain")
+    assert [(one.id, one.text, one.metadata) for one in read] == [
+        (one.id, one.text, one.metadata) for one in plain.get(plain.ids())
+    ]
+
+
+def test_ids_are_those_of_the_command_line(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    write_corpus(folder, (2, 2))
+    (folder / "guide.md").write_text("# One\n\nA boat.\n\n# Two\n\nThe sea.\n", encoding="utf-8")
     CliRunner().invoke(
         commands, ["index", str(folder), "-o", str(tmp_path / "plain")], catch_exceptions=False
     )
