@@ -37,6 +37,7 @@ from bm25rag.storage.manifest import (
     read_sealed,
     record_entry,
     replace_sealed,
+    sealed,
 )
 
 STATISTICS = "statistics.bin"
@@ -176,6 +177,16 @@ def replace_sharded(folder: str, manifest: ShardedManifest) -> None:
     """Make a commit visible, all at once, when its files and their names are on disk."""
     flush_folder(commit_folder(folder, manifest.commit))
     flush_folder(folder)
+    replace_sealed(folder, SHARDED, _FORMAT, *_entry(manifest))
+
+
+def sealed_sharded(folder: str, manifest: ShardedManifest) -> bytes:
+    """Return what the file of a manifest holds; ``folder`` is for messages."""
+    return sealed(f"{folder}/{SHARDED}", _FORMAT, *_entry(manifest))
+
+
+def _entry(manifest: ShardedManifest) -> tuple[dict[str, Any], Sequence[int]]:
+    """Return a manifest as JSON values, and the numbers in it that have been counted up."""
     record = record_entry(manifest.file)
     body = {
         "commit": manifest.commit,
@@ -189,8 +200,7 @@ def replace_sharded(folder: str, manifest: ShardedManifest) -> None:
         "capacity": manifest.capacity,
         "time": manifest.time,
     }
-    counts = (manifest.commit, manifest.documents, *manifest.tokens)
-    replace_sealed(folder, SHARDED, _FORMAT, body, counts)
+    return body, (manifest.commit, manifest.documents, *manifest.tokens)
 
 
 def clean_sharded(folder: str, *commits: int) -> None:

@@ -18,11 +18,13 @@ from bm25rag.sharded.manifest import (
     parse_sharded,
     read_sharded,
     replace_sharded,
+    sealed_sharded,
     shard_folder,
 )
 from bm25rag.storage.checksummed_file import FileRecord, is_whole
 from bm25rag.storage.fs import flush_folder, link_file
 from bm25rag.storage.manifest import LOCK, MANIFEST, SHARDED, parse_manifest
+from bm25rag.storage.remote import RemoteStore
 from bm25rag.storage.remote_mirror import Mirror, Store, check_no_folder
 
 _COMMIT = re.compile(r"commit-(\d+)")
@@ -53,6 +55,22 @@ class ShardedMirror(Mirror):
             manifest = parse_manifest(f"{self.store.url}/{name}", inner[name])
             files |= {f"{folder}/{record.name}": record for record in manifest.records()}
         return files, inner
+
+    def make_way(self, data: bytes, store: RemoteStore) -> None:
+        """Give the commit that is there another number, as ``_make_room`` does in a folder."""
+        there = store.read(SHARDED)
+        # Of what is damaged there, nothing can be lost.
+        with suppress(CorruptIndexError, NotAnIndexError, FileNotFoundError):
+            if there is None:
+                return
+            new, old = parse_sharded(SHARDED, data), parse_sharded(SHARDED, there)
+            if old.commit != new.commit or old == new:
+                return
+            old = old._replace(commit=old.commit + 1)
+            files, inner = ShardedMirror(store, "").list_files(there)
+            for name in (*files, *inner):
+                store.copy(name, f"{commit_folder('', old.commit)}/{name.partition('/')[2]}")
+            store.put(SHARDED, sealed_sharded(store.url, old), new=False)
 
     def _read_shard(self, name: str, shard: ShardRecord) -> bytes:
         data = self.store.read(name)

@@ -282,10 +282,24 @@ def replace_manifest(folder: str, manifest: Manifest) -> None:
 def replace_sealed(
     folder: str, name: str, format: str, body: dict[str, Any], counts: Sequence[int]
 ) -> None:
-    """Replace a file by JSON values with a checksum, all at once; check that it can be read.
+    """Replace a file by JSON values with a checksum, all at once; see ``sealed``."""
+    data = sealed(os.path.join(folder, name), format, body, counts)
+    new = os.path.join(folder, f"manifest-{os.urandom(8).hex()}.tmp")
+    with new_file(new) as file:
+        file.write(data)
+    try:
+        os.replace(new, os.path.join(folder, name))
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(new)
+        raise
+
+
+def sealed(path: str, format: str, body: dict[str, Any], counts: Sequence[int]) -> bytes:
+    """Return JSON values with a checksum, as a file that ``path`` names in messages has them.
 
     ``format`` is what ``read_sealed`` expects; ``counts`` are numbers in ``body`` that have been
-    counted up.
+    counted up. What could not be read again is refused.
     """
     body = {"needs": {"read": [], "write": []}} | body
     outer = {
@@ -296,17 +310,8 @@ def replace_sealed(
         "body": body,
     }
     data = utf8(json.dumps(outer, indent=1, ensure_ascii=False))
-    path = os.path.join(folder, name)
     _check_readable(path, counts, data)
-    new = os.path.join(folder, f"manifest-{os.urandom(8).hex()}.tmp")
-    with new_file(new) as file:
-        file.write(data)
-    try:
-        os.replace(new, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(new)
-        raise
+    return data
 
 
 def _check_readable(path: str, counts: Sequence[int], data: bytes) -> None:

@@ -118,6 +118,13 @@ class RemoteStore:
             except FileNotFoundError as error:
                 raise self._failure(f"write {name}", error) from error
 
+    def copy(self, name: str, target: str) -> None:
+        """Copy a file within the folder; raise ``FileNotFoundError`` if it is missing."""
+        with self._asking(f"copy {name}") as (files, folder):
+            if files.root_marker:  # as in ``upload``
+                files.makedirs(f"{folder}/{target}".rpartition("/")[0], exist_ok=True)
+            files.cp_file(f"{folder}/{name}", f"{folder}/{target}")
+
     def put(self, name: str, data: bytes, *, new: bool) -> None:
         """Write a small file in one request; ``FileExistsError`` if it is there but ``new``."""
         with self._asking(f"write {name}") as (files, path):

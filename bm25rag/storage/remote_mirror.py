@@ -158,6 +158,9 @@ class Mirror:
         manifest = parse_manifest(f"{self.store.url}/{self.manifest}", data)
         return {record.name: record for record in manifest.records()}, {}
 
+    def make_way(self, data: bytes, store: RemoteStore) -> None:
+        """Let no file that another commit there needs be replaced by one of this manifest's."""
+
     def path_in_store(self, name: str) -> str:
         """Return the path of a file in the other folder, which is one of this machine."""
         return os.path.join(self.store.url, *name.split("/"))

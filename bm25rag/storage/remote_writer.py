@@ -72,9 +72,13 @@ def upload_folder(mirror: Mirror, store: RemoteStore, overwrite: bool) -> None:
         before = _check_free(store, mirror.manifest, overwrite)
         try:
             files, inner = mirror.list_files(data)
-            # Last those that replace the files of another index: damage is found before.
-            for name, record in sorted(files.items(), key=lambda one: not is_ours(one[1].name)):
+            # Most damage is found by the files that have names of their own.
+            own = {name: record for name, record in files.items() if is_ours(record.name)}
+            for name, record in own.items():
                 _upload_file(mirror.path_in_store(name), store, name, record)
+            mirror.make_way(data, store)
+            for name in files.keys() - own.keys():
+                _upload_file(mirror.path_in_store(name), store, name, files[name])
             for name in inner:
                 store.upload(mirror.path_in_store(name), name)
         except (FileNotFoundError, RemoteError) as error:

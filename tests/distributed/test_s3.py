@@ -306,6 +306,12 @@ def test_a_sharded_index_opens_whole_and_shard_by_shard(
     shards = [open_shard(url, n, cache=cache, storage_options=options) for n in range(3)]
     answers = [shard.searcher.search("cats dogs", k=20) for shard in shards]
     assert merge_hits(answers, 20) == whole.search("cats dogs", k=20)
+    # Another commit of that number makes way there.
+    other = tmp_path / "other"
+    BM25Index.build(["a ship", "a boat"], other, shards=2)
+    BM25Index.backup(other, url, overwrite=True, storage_options=options)
+    assert files.exists(f"{url}/commit-2/statistics.bin")
+    assert BM25Index.open(url, storage_options=options).commit_id == BM25Index.open(other).commit_id
 
 
 def test_commands_take_urls(url: str, options: dict[str, Any], tmp_path: Path) -> None:

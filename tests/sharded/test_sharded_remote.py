@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from bm25rag import BM25Index
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
 from bm25rag.open_shard import merge_hits, open_shard
 from bm25rag.storage.remote_mirror import find_cache
+from support.killing import Killed
 
 URL = "memory://store/pages"
 TEXTS = [f"page {n} about cats {'and dogs ' * (n % 3)}" for n in range(60)]
@@ -157,3 +159,52 @@ def test_a_plain_index_and_a_sharded_one_are_told_apart(folder: Path) -> None:
 def test_a_build_needs_a_folder_of_this_machine() -> None:
     with pytest.raises(ValueError, match="folder of this machine"):
         BM25Index.build(TEXTS, URL, shards=2)
+
+
+def test_a_backup_over_another_index_leaves_one_of_both_wherever_it_ends(
+    folder: Path, tmp_path: Path
+) -> None:
+    """Both have a commit of the same number, as every index that is built anew."""
+    other = tmp_path / "other"
+    BM25Index.build([f"ship {number}" for number in range(40)], other, shards=2)
+    old, new = (sorted(BM25Index.open(one).ids()) for one in (folder, other))
+    states = []
+    for number in count():
+        upload(folder)
+        killed = killed_in_store(number, lambda: BM25Index.backup(other, URL, overwrite=True))
+        states.append(sorted(BM25Index.open(URL, verify=True).ids()))
+        if not killed:
+            break
+        BM25Index.backup(other, URL, overwrite=True)
+        assert sorted(BM25Index.open(URL, verify=True).ids()) == new
+    assert states == [old] * (len(states) - 1) + [new]
+    assert BM25Index.open(URL).commit_id == BM25Index.open(other).commit_id
+    kept = {path.split("/")[3] for path in MemoryFileSystem.store}
+    assert kept == {"sharded.json", "lock", "commit-1", "commit-2"}
+    BM25Index.backup(folder, URL, overwrite=True)
+    BM25Index.restore(URL, other, overwrite=True)
+    assert sorted(BM25Index.open(other).ids()) == old
+
+
+def killed_in_store(number: int, work: Callable[[], object]) -> bool:
+    """Let nothing be written there from the n-th file on; return whether it came to that."""
+    left = number
+
+    def dying(call: Callable[..., Any]) -> Callable[..., Any]:
+        def write(*args: Any, **options: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Killed
+            return call(*args, **options)
+
+        return write
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("put_file", "pipe_file", "cp_file"):
+            patch.setattr(MemoryFileSystem, name, dying(getattr(MemoryFileSystem, name)))
+        try:
+            work()
+        except Killed:
+            return True
+    return False
