@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
+from collections.abc import Collection
 from itertools import groupby
 from typing import NamedTuple
 
 from bm25rag.analysis.analyzer import Analyzer
 
 STOP_WORD, QUESTION_STOP_WORD = "a stop word", "a stop word of questions"
+QUESTION_GRAMMAR = "grammar, which questions are without"
 
 
 class Step(NamedTuple):
@@ -18,6 +21,7 @@ class Step(NamedTuple):
     term: str | None  # ``None`` if it is dropped
     reason: str | None = None  # why it is dropped
     joined: bool = False  # whether it is what is also one word, as "email" is in "e-mail"
+    times: int = 1  # as how many it counts in a question
 
 
 def analysis_steps(analyzer: Analyzer, text: str, question: bool = False) -> list[Step]:
@@ -30,11 +34,19 @@ def analysis_steps(analyzer: Analyzer, text: str, question: bool = False) -> lis
     if question and splitter.joins_words:
         joined = splitter.find_otherwise(text, analyzer.unwanted)
     beside = _tokens(analyzer, joined)
-    kept = set(analyzer.query_terms(text)) if question else None
+    kept = Counter(analyzer.query_terms(text)) if question else None
     tokens = _tokens(analyzer, words, question)
     # A text of nothing but stop words keeps them.
     stops = not all(token.is_stopped for token in (tokens if question else tokens + beside))
-    steps = [_step(token, kept, stops) for token in tokens]
+    is_cut = splitter.cut_question is not None
+    lost = QUESTION_GRAMMAR if is_cut else QUESTION_STOP_WORD
+    steps = [_step(token, kept, stops, lost) for token in tokens]
+    if kept is not None:  # words beside runs without spaces count several times
+        there = Counter(step.term for step in steps)
+        steps = [
+            step if step.term is None else step._replace(times=kept[step.term] // there[step.term])
+            for step in steps
+        ]
     return steps + [_step(token, None, stops or question, joined=True) for token in beside]
 
 
@@ -50,12 +62,18 @@ def _tokens(analyzer: Analyzer, words: list[str], question: bool = False) -> lis
     return list(map(_Token, tokens, analyzer.stems(tokens), stopped))
 
 
-def _step(token: _Token, kept: set[str] | None, stops: bool, joined: bool = False) -> Step:
+def _step(
+    token: _Token,
+    kept: Collection[str] | None,
+    stops: bool,
+    lost: str = QUESTION_STOP_WORD,
+    joined: bool = False,
+) -> Step:
     if stops and token.is_stopped:
         return Step(token.word, None, STOP_WORD, joined)
     # A question loses more, unless nothing else is left.
     if kept is not None and token.term not in kept:
-        return Step(token.word, None, QUESTION_STOP_WORD, joined)
+        return Step(token.word, None, lost, joined)
     return Step(token.word, token.term, None, joined)
 
 

@@ -14,7 +14,7 @@ def dropped_words(query: str, analyzer: Analyzer, explanation: Explanation) -> d
     parts = [part for part in explanation.terms if not part.analysis]
     unknown = {part.term for part in parts if not part.document_frequency}
     dropped = {run: why_no_word(analyzer) for run in not_words(analyzer, query)}
-    for word, term, reason, joined in analysis_steps(analyzer, query, question=True):
+    for word, term, reason, joined, _ in analysis_steps(analyzer, query, question=True):
         if joined:  # its parts stand beside it
             continue
         if reason is not None:

@@ -24,10 +24,10 @@ def test_the_terms_of_the_steps_are_those_of_a_document(language: str | None, te
 def test_the_terms_of_the_steps_are_those_of_a_question(language: str | None, text: str) -> None:
     analyzer = Analyzer(language=language)
     steps = analysis_steps(analyzer, text, question=True)
-    terms = [step.term for step in steps if step.term]
-    if text == RUN_AND_WORDS:  # a word beside a run counts three times, and is one step
-        terms = [term for term in terms for _ in range(3 if term.isascii() else 1)]
+    terms = [step.term for step in steps if step.term for _ in range(step.times)]
     assert terms == analyzer.query_terms(text)
+    if text == RUN_AND_WORDS:  # a word beside a run is one step
+        assert {step.times for step in steps if step.term and step.term.isascii()} == {3}
 
 
 def test_words_are_dropped_with_a_reason() -> None:

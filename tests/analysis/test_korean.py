@@ -9,7 +9,7 @@ import pytest
 
 from bm25rag.analysis import Analyzer
 from bm25rag.analysis.korean import without_grammar
-from bm25rag.analysis.steps import QUESTION_STOP_WORD, analysis_steps
+from bm25rag.analysis.steps import QUESTION_GRAMMAR, analysis_steps
 from bm25rag.index import BM25Index
 
 KOREAN = Analyzer("korean")
@@ -90,5 +90,5 @@ def test_other_languages_and_words_that_are_not_cut_into_pairs_keep_all(
 
 def test_what_a_question_loses_is_told() -> None:
     steps = analysis_steps(KOREAN, "도서관에서", question=True)
-    lost = [step.word for step in steps if step.reason == QUESTION_STOP_WORD]
+    lost = [step.word for step in steps if step.reason == QUESTION_GRAMMAR]
     assert lost == ["관에", "에서"]
