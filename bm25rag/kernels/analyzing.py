@@ -426,7 +426,7 @@ def _wide_kind(
     if first == 0xCE:
         return _ABROAD if second >= 0x91 and second != 0xA2 else _UNSURE
     if first == 0xCF:
-        return _ABROAD if second <= 0x89 else _UNSURE
+        return _ABROAD if second <= 0x8E else _UNSURE
     if first == 0xE1:
         return _ABROAD if 0xB8 <= second <= 0xBB else _UNSURE
     if first == 0xC4:
