@@ -120,6 +120,8 @@ def weigh_each(scanned: Scanned, rules: BigramRules) -> Scanned:
     are_parts[letters] = True
     some = np.flatnonzero(are_parts)  # to sort the letters takes longer
     are_parts[some] = [_LETTERS[chr(letter)] & parts > 0 for letter in some.tolist()]
+    if not are_parts.any():  # as in Vietnamese and Hindi
+        return scanned
     is_part = are_parts.take(letters).take(as_index(tokens))
     texts = np.repeat(np.arange(len(counts)), as_index(counts))
     has_run = np.zeros(len(counts), np.bool_)
