@@ -416,8 +416,8 @@ def _scan(it: _Scan, words: Words, size: cython.Py_ssize_t) -> cython.int:
         it.rows = 0
         stop = _edge_of_links(it, pending - 1, last)
         while it.edge < pending - 1 or _are_links_before(it, last):
-            _gather(it, stop)
-            _split_runs(it, stop)
+            _gather(it, it.source, it.edges, it.keys, it.origins, stop)
+            _split_runs(it, it.source, it.table, stop)
             if it.edge >= stop and _are_links_before(it, last):
                 _join_links(it)
                 stop = _edge_of_links(it, pending - 1, last)
@@ -637,12 +637,19 @@ def _find_edges(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _gather(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
-    """Find words of ASCII, up to the first run that is not all ASCII, or to the last edge."""
-    source: cython.uchar[::1] = it.source
-    edges: cython.longlong[::1] = it.edges
-    keys: cython.ulonglong[:, ::1] = it.keys
-    origins: cython.longlong[::1] = it.origins
+def _gather(
+    it: _Scan,
+    source: cython.uchar[::1],
+    edges: cython.longlong[::1],
+    keys: cython.ulonglong[:, ::1],
+    origins: cython.longlong[::1],
+    stop: cython.Py_ssize_t,
+) -> cython.void:
+    """Find words of ASCII, up to the first run that is not all ASCII, or to the last edge.
+
+    Here and below, arrays of ``it`` are arguments where functions are called for each word: to
+    hold one in a local variable counts a reference, atomically, twice.
+    """
     least: cython.Py_ssize_t = it.least
     edge: cython.Py_ssize_t = it.edge
     rows: cython.Py_ssize_t = it.rows
@@ -862,13 +869,17 @@ def _append(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _copy_run(it: _Scan, place: cython.Py_ssize_t, last: cython.Py_ssize_t) -> cython.bint:
+def _copy_run(
+    it: _Scan,
+    source: cython.uchar[::1],
+    table: cython.const[cython.ulonglong][::1],
+    place: cython.Py_ssize_t,
+    last: cython.Py_ssize_t,
+) -> cython.bint:
     """Copy a run and count its characters, if all are letters and digits; return whether they are.
 
     If not, what is said of the word so far is as before.
     """
-    source: cython.uchar[::1] = it.source
-    table: cython.const[cython.ulonglong][::1] = it.table
     end: cython.Py_ssize_t = it.end
     length: cython.Py_ssize_t = 0
     byte: cython.Py_ssize_t
@@ -895,14 +906,17 @@ def _copy_run(it: _Scan, place: cython.Py_ssize_t, last: cython.Py_ssize_t) -> c
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _split_runs(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
+def _split_runs(
+    it: _Scan,
+    source: cython.uchar[::1],
+    table: cython.const[cython.ulonglong][::1],
+    stop: cython.Py_ssize_t,
+) -> cython.void:
     """Find words in runs that are not all ASCII, as many as there is room for.
 
     The word so far lies folded at the end of ``source``. Between two calls ``it`` says how far
     this is; within one, locals do, and the edge alone is in both.
     """
-    source: cython.uchar[::1] = it.source
-    table: cython.const[cython.ulonglong][::1] = it.table
     place: cython.Py_ssize_t = it.place
     at: cython.int = it.at
     begin: cython.Py_ssize_t = it.begin
@@ -923,7 +937,7 @@ def _split_runs(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
             prior = 0
             # Most runs are one word of letters and digits: half the time.
             it.end = end
-            if _copy_run(it, place, last):
+            if _copy_run(it, source, table, place, last):
                 if it.length >= it.least:
                     _keep_folded(it, end, it.end)
                 end = it.end
@@ -958,7 +972,7 @@ def _split_runs(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
                     # The rest of the run, while its characters have three bytes: what the loop
                     # around asks of other kinds is not asked again for each.
                     i = it.bigrams
-                    _list_pairs(it, place, last, former)
+                    _list_pairs(it, source, table, it.pairs, place, last, former)
                     if it.bigrams > i:
                         place += 3 * (it.bigrams - i)
                         former = it.pairs[it.bigrams - 1, 2] & 0xFFFF
@@ -973,7 +987,7 @@ def _split_runs(it: _Scan, stop: cython.Py_ssize_t) -> cython.void:
                 it.end = end
                 it.length = length
                 it.prior = prior
-                place = _copy_letters(it, place, last)
+                place = _copy_letters(it, source, table, place, last)
                 end = it.end
                 length = it.length
                 prior = it.prior
@@ -1040,6 +1054,7 @@ def _join_links(it: _Scan) -> cython.void:
     It lies where folded words do.
     """
     end: cython.Py_ssize_t = it.ends[it.linked] + it.linked
+    link: cython.Py_ssize_t
     place: cython.Py_ssize_t
     width: cython.Py_ssize_t
     low: cython.ulonglong
@@ -1047,7 +1062,8 @@ def _join_links(it: _Scan) -> cython.void:
     while it.link < it.all_links and it.links[it.link] >> 8 < end and it.rows < _BLOCK:
         place = it.links[it.link] >> 8
         if it.links[it.link] & 0xFF:
-            width = _join_two(it, place, it.links[it.link] >> 4 & 0xF, it.links[it.link] & 0xF)
+            link = it.links[it.link]
+            width = _join_two(it, it.source, place, link >> 4 & 0xF, link & 0xF)
         else:
             width = _join(it, place)
         if width:
@@ -1064,10 +1080,13 @@ def _join_links(it: _Scan) -> cython.void:
 @cython.nogil
 @cython.exceptval(check=False)
 def _join_two(
-    it: _Scan, link: cython.Py_ssize_t, before: cython.Py_ssize_t, behind: cython.Py_ssize_t
+    it: _Scan,
+    source: cython.uchar[::1],
+    link: cython.Py_ssize_t,
+    before: cython.Py_ssize_t,
+    behind: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
     """Write two short parts of ASCII as one word; return its bytes, 0 if they are two numbers."""
-    source: cython.uchar[::1] = it.source
     end: cython.Py_ssize_t = it.end
     letters: cython.uchar = 0
     i: cython.Py_ssize_t
@@ -1233,11 +1252,13 @@ def _former(it: _Scan, place: cython.Py_ssize_t) -> cython.Py_ssize_t:
 @cython.nogil
 @cython.exceptval(check=False)
 def _copy_letters(
-    it: _Scan, place: cython.Py_ssize_t, last: cython.Py_ssize_t
+    it: _Scan,
+    source: cython.uchar[::1],
+    table: cython.const[cython.ulonglong][::1],
+    place: cython.Py_ssize_t,
+    last: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
     """Copy letters and digits of a word from a place on; return the place of what follows."""
-    source: cython.uchar[::1] = it.source
-    table: cython.const[cython.ulonglong][::1] = it.table
     end: cython.Py_ssize_t = it.end
     entry: cython.ulonglong
     former: cython.ulonglong = 0
@@ -1263,12 +1284,15 @@ def _copy_letters(
 @cython.nogil
 @cython.exceptval(check=False)
 def _list_pairs(
-    it: _Scan, place: cython.Py_ssize_t, last: cython.Py_ssize_t, former: cython.Py_ssize_t
+    it: _Scan,
+    source: cython.uchar[::1],
+    table: cython.const[cython.ulonglong][::1],
+    pairs: cython.uint[:, ::1],
+    place: cython.Py_ssize_t,
+    last: cython.Py_ssize_t,
+    former: cython.Py_ssize_t,
 ) -> cython.void:
     """List the bigrams from a place on, behind the character ``former``."""
-    source: cython.uchar[::1] = it.source
-    table: cython.const[cython.ulonglong][::1] = it.table
-    pairs: cython.uint[:, ::1] = it.pairs
     count: cython.Py_ssize_t = it.bigrams
     before: cython.Py_ssize_t = it.total + it.rows
     point: cython.Py_ssize_t
