@@ -417,9 +417,9 @@ def _scan(it: _Scan, words: Words, size: cython.Py_ssize_t) -> cython.int:
         stop = _edge_of_links(it, pending - 1, last)
         while it.edge < pending - 1 or _are_links_before(it, last):
             _gather(it, it.source, it.edges, it.keys, it.origins, stop)
-            _split_runs(it, it.source, it.table, stop)
+            _split_runs(it, it.source, it.table, it.pairs, stop)
             if it.edge >= stop and _are_links_before(it, last):
-                _join_links(it)
+                _join_links(it, it.source)
                 stop = _edge_of_links(it, pending - 1, last)
             if it.rows < _BLOCK and (it.edge < pending - 1 or _are_links_before(it, last)):
                 continue
@@ -910,6 +910,7 @@ def _split_runs(
     it: _Scan,
     source: cython.uchar[::1],
     table: cython.const[cython.ulonglong][::1],
+    pairs: cython.uint[:, ::1],
     stop: cython.Py_ssize_t,
 ) -> cython.void:
     """Find words in runs that are not all ASCII, as many as there is room for.
@@ -968,14 +969,14 @@ def _split_runs(
                 at = kind if kind != MARK else OTHER
                 former = point
                 length += 1
-                if kind == CJK and former < 1 << 16 and it.bigrams < it.pairs.shape[0]:
+                if kind == CJK and former < 1 << 16 and it.bigrams < pairs.shape[0]:
                     # The rest of the run, while its characters have three bytes: what the loop
                     # around asks of other kinds is not asked again for each.
                     i = it.bigrams
-                    _list_pairs(it, source, table, it.pairs, place, last, former)
+                    _list_pairs(it, source, table, pairs, place, last, former)
                     if it.bigrams > i:
                         place += 3 * (it.bigrams - i)
-                        former = it.pairs[it.bigrams - 1, 2] & 0xFFFF
+                        former = pairs[it.bigrams - 1, 2] & 0xFFFF
                         length = 2
                 if kind != WORD and kind != CLUSTER:
                     continue
@@ -1048,7 +1049,7 @@ def _edge_of_links(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _join_links(it: _Scan) -> cython.void:
+def _join_links(it: _Scan, source: cython.uchar[::1]) -> cython.void:
     """Add what is also one word in a text whose words have been added, while there is room.
 
     It lies where folded words do.
@@ -1060,15 +1061,15 @@ def _join_links(it: _Scan) -> cython.void:
     low: cython.ulonglong
     high: cython.ulonglong
     while it.link < it.all_links and it.links[it.link] >> 8 < end and it.rows < _BLOCK:
-        place = it.links[it.link] >> 8
-        if it.links[it.link] & 0xFF:
-            link = it.links[it.link]
-            width = _join_two(it, it.source, place, link >> 4 & 0xF, link & 0xF)
+        link = it.links[it.link]
+        place = link >> 8
+        if link & 0xFF:
+            width = _join_two(it, source, place, link >> 4 & 0xF, link & 0xF)
         else:
             width = _join(it, place)
         if width:
-            low = _low_key(it.source, it.end, width)
-            high = _high_key(it.source, it.end, width)
+            low = _low_key(source, it.end, width)
+            high = _high_key(source, it.end, width)
             _keep_word(it, low, high, it.end, width, place)
             it.end += width
         it.link += 1
