@@ -52,7 +52,7 @@ class PathValues:
         if field.documents is None:
             codes[:] = field.codes[numbers]
         elif len(field.documents):
-            places = np.searchsorted(field.documents, numbers)
+            places = field.documents.searchsorted(numbers.astype(np.uint32))
             places[places == len(field.documents)] = 0
             there = field.documents[places] == numbers
             codes[there] = field.codes[places[there]]

@@ -66,7 +66,7 @@ class PartView(SegmentView):
         return self._view.changed
 
     def lives(self, number: int) -> bool:
-        index = int(np.searchsorted(self._kept, number))
+        index = int(self._kept.searchsorted(np.uint32(number)))
         return index < self.count and int(self._kept[index]) == number
 
     def count_living(self, starts: Int64) -> int:
@@ -82,7 +82,7 @@ class PartView(SegmentView):
         return int(np.count_nonzero(many[places] == few)) if len(few) else 0
 
     def ranks(self, numbers: Int64) -> Int64:
-        return numbers if self.is_whole else np.searchsorted(self._kept, numbers)
+        return numbers if self.is_whole else self._kept.searchsorted(numbers.astype(np.uint32))
 
     def numbers_at(self, ranks: Int64) -> Int64:
         return ranks if self.is_whole else self._kept[ranks].astype(np.int64)

@@ -101,7 +101,7 @@ class SegmentView:
         """Whether document ``number`` has not been deleted."""
         if not len(self.deleted):
             return True
-        index = int(np.searchsorted(self.deleted, number))
+        index = int(self.deleted.searchsorted(np.uint32(number)))
         return index == len(self.deleted) or int(self.deleted[index]) != number
 
     def metadata_of(self, numbers: Sequence[int]) -> list[str | None]:
@@ -143,19 +143,27 @@ class SegmentView:
 
     def ranks(self, numbers: Int64) -> Int64:
         """Return the ranks of living documents among the living ones, by document number."""
-        return numbers - np.searchsorted(self.deleted, numbers) if len(self.deleted) else numbers
+        if not len(self.deleted):
+            return numbers
+        # NumPy would convert all of ``deleted`` to another type.
+        return numbers - self.deleted.searchsorted(numbers.astype(np.uint32))
 
     def numbers_at(self, ranks: Int64) -> Int64:
         """Return the document numbers of the living documents at ``ranks``."""
         if not len(self.deleted):
             return ranks
-        # deleted[i] - i living documents come before deleted[i].
-        before = self.deleted.astype(np.int64) - np.arange(len(self.deleted))
-        return ranks + np.searchsorted(before, ranks, side="right")
+        return ranks + self._living_before.searchsorted(ranks.astype(np.uint32), side="right")
 
     def number_at(self, rank: int) -> int:
         """Return the document number of the living document at ``rank``."""
-        return int(self.numbers_at(np.asarray(rank))) if len(self.deleted) else rank
+        if not len(self.deleted):
+            return rank
+        return rank + int(self._living_before.searchsorted(np.uint32(rank), side="right"))
+
+    @lazy_property
+    def _living_before(self) -> UInt32:
+        """How many living documents come before each of the deleted ones, ascending, uint32."""
+        return np.subtract(self.deleted, np.arange(len(self.deleted), dtype=np.uint32))
 
     def numbers(self) -> range | Int64:
         """Return the numbers of the living documents, ascending."""
