@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import accumulate, chain, groupby, islice, pairwise
+from itertools import accumulate, chain, compress, groupby, islice, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -296,7 +296,7 @@ class Snapshot:
 
     def stats(self) -> dict[str, Any]:
         """Return counts and sizes; see ``BM25Index.stats``."""
-        frequencies = self.frequencies()[1]
+        terms, postings = self._count_terms()
         sizes = [view.segment.sizes for view in self.views]
         by_kind = {kind: sum(size[kind] for size in sizes) for kind in (sizes[0] if sizes else ())}
         if sizes:
@@ -304,8 +304,8 @@ class Snapshot:
             by_kind["changes"] = sum(changes)
         return {
             "documents": self.count,
-            "terms": len(frequencies),
-            "postings": int(frequencies.sum()),
+            "terms": terms,
+            "postings": postings,
             "tokens": self.tokens,
             "average_length": self.average_length,
             "segments": len(self.views),
@@ -313,8 +313,30 @@ class Snapshot:
             "impact_codes": sum(len(view.segment.postings.code_tf) for view in self.views),
             "bytes": sum(by_kind.values()),
             "bytes_by_kind": by_kind,
-            "compaction_frees": self._freed_by_compaction(len(frequencies)),
+            "compaction_frees": self._freed_by_compaction(terms),
         }
+
+    def _count_terms(self) -> tuple[int, int]:
+        """Count the terms of living documents, and their postings.
+
+        The terms of the largest segment are not read: those of 150,000 passages took a second.
+        """
+        if not self.views:
+            return 0, 0
+        for view in self.views:
+            view.segment.postings.check_all()
+        counts = [view.frequencies() for view in self.views]
+        tables = [view.segment.postings.terms for view in self.views]
+        largest = max(range(len(tables)), key=lambda index: len(counts[index]))
+        smaller: set[bytes] = set()
+        for index, table in enumerate(tables):
+            if index != largest:
+                living = compress(table.column, (counts[index] > 0).tolist())
+                smaller.update(bytes(term or b"") for term in living)
+        in_both = counts[largest][as_index(tables[largest].find_all([*smaller]))]
+        more = len(smaller) - np.count_nonzero(in_both)
+        terms = int(np.count_nonzero(counts[largest]) + more)
+        return terms, sum(int(each.sum()) for each in counts)
 
     def _freed_by_compaction(self, terms: int) -> int:
         """Return about how many bytes fewer one segment would take, in which each term is once."""

@@ -13,6 +13,7 @@ import pytest
 
 from bm25rag import Analyzer, BM25Index, Document, Hit
 from bm25rag.errors import DocumentNotFoundError, DuplicateIdError, MissingDependencyError
+from bm25rag.search.snapshot import Snapshot
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -314,6 +315,27 @@ def test_statistics_have_the_keys_promised(index: BM25Index) -> None:
     assert stats["terms"] == len(index.vocabulary()) == len(index.document_frequencies())
     assert stats["postings"] == index.document_frequencies().sum()
     assert stats["average_length"] == stats["tokens"] / 4
+
+
+def test_statistics_count_each_term_of_living_documents_once_and_read_no_vocabulary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dashboard asks for them every few seconds; to list 215,000 terms took a second."""
+    index = BM25Index.from_texts([["red", f"word{n}"] for n in range(40)])
+    everywhere = [index, index.restricted({"7", "8", "c"})]
+    expected = []
+    for terms, id in [(["red", "new"], "a"), (["word3", "new", "other"], "b"), (["word9"], "c")]:
+        index.add([terms], ids=[id])
+        index.delete([{"a": "3", "b": "a", "c": "9"}[id]])
+    index.save(tmp_path / "saved")
+    everywhere += [BM25Index.open(tmp_path / "saved"), BM25Index(), index.tune(k1=0.5)]
+    for each in everywhere:
+        frequencies = each.document_frequencies()
+        expected.append((len(each.vocabulary()), int(frequencies.sum())))
+    assert expected[:2] == [(43, 80), (4, 5)]
+    monkeypatch.setattr(Snapshot, "frequencies", None)
+    counts = [(each.stats()["terms"], each.stats()["postings"]) for each in everywhere]
+    assert counts == expected
 
 
 def test_one_numbering_for_rows_scores_ids_and_matrix(index: BM25Index) -> None:
