@@ -66,6 +66,8 @@ class Shaping:
         ``k`` and ``offset`` count documents or groups; ``min_score`` is after what lowers scores.
         """
         depth, floor, groups = k + offset, min_score, self.groups()
+        if groups is not None and groups.most is not None:
+            depth = min(depth, groups.most)
         width = max(_FIRST, 2 * depth)
         ranked = rank(width, floor, None)
         while True:
@@ -205,6 +207,11 @@ class Groups:
         values = PathValues(views[0], path) if len(views) == 1 and path is not None else None
         # The values, if their codes tell groups apart.
         self._coded = values if values is not None and values.are_coded else None
+
+    @property
+    def most(self) -> int | None:
+        """How many groups there are at most, >= 1, if that is known."""
+        return None if self._coded is None else self._coded.most
 
     def of(self, rows: Int64) -> Int64:
         """Return the group of each document."""

@@ -43,6 +43,13 @@ class PathValues:
         finite = not len(reals) or np.isfinite(reals[[0, -1]]).all()
         return bool(finite) and not any(map(field.has, _AMBIGUOUS))
 
+    @property
+    def most(self) -> int | None:
+        """How many codes there are at most; ``None`` if not all documents have a value."""
+        field = self._field
+        everywhere = field is not None and field.documents is None and not field.has(kinds.NULL)
+        return len(field) if field is not None and everywhere else None
+
     def codes(self, numbers: Int64) -> Int64:
         """Return the code of each document's value, -1 if it has none, or none but null."""
         codes = np.full(len(numbers), -1)

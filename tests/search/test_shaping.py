@@ -16,6 +16,7 @@ from bm25rag import BM25Index, Decay, Prior
 from bm25rag.decay import decay_dict
 from bm25rag.errors import FilterError
 from bm25rag.hybrid import HybridSearch
+from bm25rag.search import finding
 from support.constants import SMALL
 from support.holding import accepted, apply, bits, both_in_shards
 from support.reference import Reference
@@ -180,6 +181,55 @@ def test_so_many_matches_are_ranked_as_the_groups_need() -> None:
     assert [hit.id for hit in found] == ["0", "500", "501", "502"]
     found = index.search("red", 3, group="source", per_group=2, offset=1)
     assert [hit.id for hit in found] == ["500", "501", "502"]
+
+
+LANGUAGES: list[Any] = ["en", "de", 1, True]
+
+
+def of_few_languages() -> BM25Index:
+    """Make an index whose documents all have one of four languages."""
+    words = [["red"] * (1 + n % 9) + ["sea"] * (n % 5) for n in range(2000)]
+    metadata = [{"lang": LANGUAGES[n % 4], "stars": n % 7} for n in range(2000)]
+    return BM25Index.from_texts(words, metadata=metadata)
+
+
+def test_once_all_groups_are_found_no_more_matches_are_ranked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of three languages, a search for ten took a hundred times as long as without groups."""
+    index, widths, rank = of_few_languages(), [], finding._PlainMatches.rank
+
+    def ranked(matches: Any, width: int, *given: Any) -> Any:
+        widths.append(width)
+        return rank(matches, width, *given)
+
+    monkeypatch.setattr(finding._PlainMatches, "rank", ranked)
+    assert len(index.search("red", group="lang")) == 4
+    assert len(index.search("red", group="lang", per_group=9)) == 36
+    assert max(widths) < 2000
+    index.add(["red"], metadata=[{"stars": 1}])  # a group of its own
+    assert len(index.search("red", group="lang")) == 5
+    assert max(widths) > 2000
+
+
+@pytest.mark.parametrize("restricted", [False, True])
+def test_all_groups_are_ranked_as_their_documents_are(restricted: bool) -> None:
+    """The worst language has one document, far behind those of the others."""
+    index = of_few_languages()
+    index.delete([str(n) for n in range(1, 2000, 4) if n != 5])
+    if restricted:
+        index = index.restricted({"stars": {"$gte": 2}})
+    query, decay = {"red": 1.0, "sea": -2.0}, Prior("stars", 6, floor=0.1)
+    hits = index.search(query, 2000, decay=decay)
+    groups = [(repr(hit.metadata["lang"]), hit.id) for hit in hits]
+    for k, offset, per_group in [(10, 0, 1), (10, 0, 3), (2, 1, 2), (9, 3, 1), (5, 4, 1)]:
+        chosen = [*dict.fromkeys(group for group, _ in groups)][offset : offset + k]
+        kept = {one: [id for group, id in groups if group == one][:per_group] for one in chosen}
+        options: dict[str, Any] = {"group": "lang", "per_group": per_group, "offset": offset}
+        found = index.search(query, k, decay=decay, **options)
+        assert [hit.id for hit in found] == [
+            id for group, id in groups if id in kept.get(group, ())
+        ]
 
 
 @pytest.mark.parametrize(
