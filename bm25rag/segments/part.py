@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from bm25rag.common.arrays import Array, Bool, Int64, UInt32, as_index
+from bm25rag.common.arrays import Bool, Int64, UInt32, as_index
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels.records import Allowed
 from bm25rag.metadata.mask_cache import MaskCache
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
-from bm25rag.segments.view import SegmentView
+from bm25rag.segments.view import SEARCH, SegmentView
 
 
 class PartView(SegmentView):
@@ -73,13 +73,13 @@ class PartView(SegmentView):
         if self.is_whole:
             return int(starts[-1] - starts[0])
         documents = self.segment.postings.documents_of(starts)
-        few: Array = documents
-        many: Array = self._kept
-        if len(few) > len(many):
-            few, many = many, few
-        places = np.searchsorted(many, few)
-        places[places == len(many)] = 0
-        return int(np.count_nonzero(many[places] == few)) if len(few) else 0
+        if self.allowed is not None and len(documents) < SEARCH * self.count:
+            return int(np.count_nonzero(self.allowed.mask[documents]))
+        if not len(documents):
+            return 0
+        places = np.searchsorted(documents, self._kept)
+        places[places == len(documents)] = 0
+        return int(np.count_nonzero(documents[places] == self._kept))
 
     def ranks(self, numbers: Int64) -> Int64:
         return numbers if self.is_whole else self._kept.searchsorted(numbers.astype(np.uint32))

@@ -15,7 +15,7 @@ from bm25rag.segments.changes import Changes, all_changed, all_deleted, push
 from bm25rag.segments.segment import Segment
 
 # A binary search takes as long as looking up so many documents in an array.
-_SEARCH = 16
+SEARCH = 16
 
 
 def add_tokens(each: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
@@ -125,7 +125,7 @@ class SegmentView:
 
     def _count_deleted(self, starts: Int64) -> int:
         documents, living = self.segment.postings.documents_of(starts), self.living
-        if living is not None and len(documents) < _SEARCH * len(self.deleted):
+        if living is not None and len(documents) < SEARCH * len(self.deleted):
             return len(documents) - int(np.count_nonzero(living[documents]))
         indices = np.searchsorted(documents, self.deleted)
         indices[indices == len(documents)] = 0
