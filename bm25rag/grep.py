@@ -181,7 +181,7 @@ class Grep:
             if base + view.count <= row:
                 continue
             chosen = self._having_terms(segment, np.asarray(numbers, np.int64))
-            rows = base + view.ranks(chosen)
+            rows = base + view.rows.ranks(chosen)
             for first in range(int(np.searchsorted(rows, row)), len(chosen), _TOGETHER):
                 together = chosen[first : first + _TOGETHER].tolist()
                 texts = zip(

@@ -24,9 +24,9 @@ is right by construction; this is the whole list:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
-from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -40,12 +40,19 @@ from bm25rag.common.arrays import (
     UInt64,
     Unsigned,
 )
-from bm25rag.kernels.checks import check_array, check_rising, lowest_and_highest, require
+from bm25rag.kernels.checks import (
+    check_array,
+    check_rising,
+    check_search,
+    lowest_and_highest,
+    require,
+)
 from bm25rag.kernels.records import (
     Matches,
     Pieces,
     PostingsTarget,
     Queries,
+    Rows,
     Run,
     SearchPlan,
     SegmentArrays,
@@ -174,7 +181,7 @@ class Backend(ABC):
         of the queries, (q,), float64.
         """
         count = len(queries)
-        _check_search(segment, terms, plan)
+        check_search(segment, terms, plan)
         check_array("floors", floors, np.float64)
         check_array("numbers", matches.numbers, np.int64, dimensions=2)
         check_array("scores", matches.scores, np.float64, dimensions=2)
@@ -186,24 +193,39 @@ class Backend(ABC):
 
     def search_one(
         self,
-        segment: SegmentArrays,
-        terms: TermArrays,
-        query: Sequence[int],
-        weights: Sequence[float],
+        segments: Sequence[SegmentArrays],
+        terms: Sequence[TermArrays],
+        rows: Rows,
+        query: list[int],
+        weights: list[float],
         floor: float,
-        plan: SearchPlan,
+        plans: Sequence[SearchPlan | None],
+        k: int,
     ) -> tuple[list[int], list[float]]:
-        """Find the best k matches of one query in one segment: ``search`` without arrays.
+        """Find the best k matches of one query in all segments.
 
         ``query`` and ``weights`` are terms and their weights, as ``Queries`` has them; backends
-        check the numbers, which Python would take longer to go through. It returns the numbers of
-        documents, by score descending, then number ascending, and their scores, which exceed
-        ``floor``.
+        check the numbers, and that plans and terms are of their segments. Each segment has a plan;
+        ``None``: it is left out. It returns rows, by score descending, then ascending, and scores,
+        which exceed ``floor``.
         """
-        _check_search(segment, terms, plan)
+        if not len(segments) == len(terms) == len(plans) == len(rows.segments):
+            require(False, "segments, terms, plans and rows differ in number")
         if weights:
             require(len(weights) == len(query), "terms and weights differ in length")
-        return self._search_one(segment, terms, query, weights, floor, plan)
+        return self._search_one(segments, terms, rows, query, weights, floor, plans, k)
+
+    def locate(self, rows: Rows, wanted: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Return the segments of the documents at some rows, and their numbers there."""
+        segments: list[int] = []
+        numbers: list[int] = []
+        for row in wanted:
+            require(0 <= row < rows.bases[-1], "there is no such row")
+            segment = bisect_right(rows.bases, row) - 1
+            rank = np.array([row - rows.bases[segment]])
+            segments.append(segment)
+            numbers.append(int(rows.segments[segment].numbers_at(rank)[0]))
+        return segments, numbers
 
     def find_wrong(
         self, documents: UInt16, starts: Int64, block_size: int, size: int
@@ -236,12 +258,21 @@ class Backend(ABC):
         raises ``UnicodeDecodeError`` if one is not UTF-8.
         """
 
+    def decode_each(
+        self, columns: list[StringArrays], segments: list[int], numbers: Sequence[int]
+    ) -> list[str] | None:
+        """Decode strings of several columns, given which and their numbers; raise as ``decode``.
+
+        It returns ``None`` if that is left to ``decode``.
+        """
+        return None
+
     def make_hits(
         self,
         kinds: tuple[Any, Any, Any],
         answer: object,
-        query: int,
-        columns: tuple[list[int], list[int], list[str], list[float]],
+        ids: list[str],
+        scores: list[float],
         counts: Iterable[int],
     ) -> list[Any]:
         """Make the hits of each of some queries, of which nothing else has been read yet.
@@ -252,29 +283,26 @@ class Backend(ABC):
             The classes of a hit, of the list of a query's, and of their contents; what these do
             when one is made is left out.
         answer
-            What the contents of all have in common.
-        query
-            The number of the first query.
-        columns
-            Of each hit its number, row, id and score, those of one query after those of the one
-            before.
+            What the contents of all have in common: they say which of all hits are their own.
+        ids, scores
+            Of each hit, those of one query after those of the one before.
         counts
             How many hits each query has.
         """
         kind, listing, holding = kinds
-        each = zip(*columns, strict=True)
+        require(len(ids) == len(scores), "hits differ in number")
         made = []
-        for number, count in enumerate(counts, query):
-            own = [*islice(each, count)]
-            require(len(own) == count, "queries have other hits than there are")
+        last = 0
+        for number, count in enumerate(counts):
+            first, last = last, last + count
+            require(first <= last <= len(ids), "queries have other hits than there are")
             contents: Any = holding.__new__(holding)
             contents._answer, contents._query, contents._read = answer, number, {}
-            lists = [*map(list, zip(*own, strict=True))] or [[], [], [], []]
-            contents._numbers, contents._rows, contents._ids, _ = lists
+            contents._first, contents._last = first, last
             hits = listing.__new__(listing)
-            for position, (_, _, id, score) in enumerate(own):
+            for position, place in enumerate(range(first, last)):
                 hit: Any = kind.__new__(kind)
-                hit.id, hit.score = id, score
+                hit.id, hit.score = ids[place], scores[place]
                 hit._contents, hit._position = contents, position
                 hits.append(hit)
             made.append(hits)
@@ -590,11 +618,3 @@ def _check_texts(data: UInt8, offsets: Int64) -> None:
     check_array("data", data, np.uint8)
     check_array("offsets", offsets, np.int64)
     check_rising("offsets", offsets, len(data) - 8)
-
-
-def _check_search(segment: SegmentArrays, terms: TermArrays, plan: SearchPlan) -> None:
-    """Check what a search is given."""
-    if terms.blocks != segment.blocks:
-        require(False, "starts are not of this segment")
-    if plan.allowed is not None:
-        require(plan.allowed.size == segment.size, "allowed is not of this segment")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from bm25rag.common.arrays import (
     Int64,
     UInt64,
 )
+
+if TYPE_CHECKING:
+    from bm25rag.kernels.records import SearchPlan, SegmentArrays, TermArrays
 
 # Values that Python looks through sooner than NumPy, of which the first call takes 30 us.
 _FEW = 512
@@ -32,6 +35,13 @@ def check_array(
         f"{name} must be a contiguous array of {expected} with {dimensions} dimensions,"
         f" got {array.dtype} {array.shape}; please report this as a bug of bm25rag"
     )
+
+
+def check_search(segment: SegmentArrays, terms: TermArrays, plan: SearchPlan) -> None:
+    """Check that terms and a plan are of a segment."""
+    require(terms.blocks == segment.blocks, "starts are not of this segment")
+    if plan.allowed is not None:
+        require(plan.allowed.size == segment.size, "allowed is not of this segment")
 
 
 def check_terms(lowest: int, highest: int, count: int) -> None:

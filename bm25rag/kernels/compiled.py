@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bm25rag.common.arrays import Float64, Int64, UInt8, UInt16, UInt32
+from bm25rag.common.arrays import Int64, UInt8, UInt16, UInt32
 from bm25rag.kernels.boundary import Backend
 from bm25rag.kernels.loading import WRITING, find, load
 from bm25rag.kernels.records import (
-    Matches,
     Pieces,
-    PostingsArrays,
-    Queries,
     Run,
-    SearchPlan,
-    SegmentArrays,
-    StringArrays,
-    TermArrays,
     TermNumbers,
-    TermTable,
 )
 from bm25rag.kernels.term_lists import TermLists
 
@@ -31,6 +23,7 @@ checksum = load("checksum")  # which others import
 load("selecting")
 known_words = load("known_words")  # which `analyzing` imports
 scratch = load("scratch")
+rows = load("rows")
 for _name in ("collecting", "planning", "exact", "coarse", "filtered", "strips", "lookup"):
     load(_name)  # which `searching` imports
 analyzing, lookup, searching = load("analyzing"), load("lookup"), load("searching")
@@ -61,6 +54,9 @@ class CompiledBackend(Backend):
     find_ascii_words = staticmethod(analyzing.find_ascii_words)
     _analyze_texts = staticmethod(analyzing.analyze_texts)
     _find_wrong, _unpack = staticmethod(lookup.find_wrong), staticmethod(lookup.unpack)
+    _search, _search_one = staticmethod(searching.search), staticmethod(searching.search_one)
+    number_query, locate = staticmethod(searching.number_query), staticmethod(rows.locate)
+    decode, decode_each = staticmethod(lookup.decode), staticmethod(lookup.decode_each)
     _checksums, _fill, _strip_row = map(_of_building, ("checksums", "fill", "strip_row"))
 
     @property
@@ -69,34 +65,6 @@ class CompiledBackend(Backend):
         from bm25rag.kernels.compiled_writing import SCANNER  # a megabyte that searches do not use
 
         return SCANNER
-
-    def _search(
-        self,
-        segment: SegmentArrays,
-        terms: TermArrays,
-        queries: Queries,
-        floors: Float64,
-        plan: SearchPlan,
-        matches: Matches,
-    ) -> None:
-        searching.search(*_prepare(segment, terms), queries, floors, plan, matches)
-
-    def _search_one(
-        self,
-        segment: SegmentArrays,
-        terms: TermArrays,
-        query: Sequence[int],
-        weights: Sequence[float],
-        floor: float,
-        plan: SearchPlan,
-    ) -> tuple[list[int], list[float]]:
-        prepared, own = segment.prepared, terms.prepared
-        if prepared is None or own is None:
-            prepared, own = _prepare(segment, terms)
-        matches: tuple[list[int], list[float]] = searching.search_one(
-            prepared, own, query, weights, floor, plan
-        )
-        return matches
 
     def _find_words(
         self, table: FoldArrays, text: str, least: int, question: bool, folded: bool
@@ -111,21 +79,9 @@ class CompiledBackend(Backend):
     def _number_terms(
         self, queries: Sequence[Collection[str]], numbers: TermNumbers
     ) -> tuple[Int64, Int64]:
-        table = _prepare_table(numbers.table)
         find = searching.number_lists if type(queries) is TermLists else searching.number_terms
-        numbered: tuple[Int64, Int64] = find(queries, numbers, table)
+        numbered: tuple[Int64, Int64] = find(queries, numbers)
         return numbered
-
-    def number_query(self, query: Collection[str], numbers: TermNumbers) -> list[int]:
-        table = numbers.table
-        prepared = None if table is None else table.prepared or _prepare_table(table)
-        term_numbers: list[int] = searching.number_query(query, numbers, prepared)
-        return term_numbers
-
-    def decode(self, strings: StringArrays, numbers: Sequence[int]) -> list[str] | None:
-        prepared = strings.prepared or _prepare_strings(strings)
-        decoded: list[str] | None = lookup.decode(prepared, numbers)
-        return decoded
 
     def _find_pieces(self, data: UInt8, offsets: Int64, often: int) -> Pieces | None:
         from bm25rag.kernels.compiled_writing import packing
@@ -151,31 +107,3 @@ class CompiledBackend(Backend):
 
         terms, sizes, documents, tf, edges = building.divide(run, groups, count)
         return Run(terms, sizes, documents, tf, run.first), edges
-
-
-def _prepare_strings(arrays: StringArrays) -> Any:
-    if arrays.prepared is None:
-        arrays.prepared = lookup.prepare_strings(arrays)
-    return arrays.prepared
-
-
-def _prepare_postings(arrays: PostingsArrays) -> Any:
-    if arrays.prepared is None:
-        arrays.prepared = lookup.prepare_postings(arrays, _prepare_strings(arrays.terms))
-    return arrays.prepared
-
-
-def _prepare_table(table: TermTable | None) -> Any:
-    if table is not None and table.prepared is None:
-        postings = list(map(_prepare_postings, table.postings))
-        table.prepared = searching.prepare_table(table, postings)
-    return None if table is None else table.prepared
-
-
-def _prepare(segment: SegmentArrays, terms: TermArrays) -> tuple[Any, Any]:
-    """Return what the kernels have made of a segment and of terms, once for all searches."""
-    if segment.prepared is None:
-        segment.prepared = scratch.prepare_segment(segment)
-    if terms.prepared is None:
-        terms.prepared = scratch.prepare_terms(terms, segment.prepared)
-    return segment.prepared, terms.prepared

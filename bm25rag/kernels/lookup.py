@@ -18,11 +18,14 @@ _NUMBERS = cython.declare(cython.Py_ssize_t, 1 << 16)
 _GUESSED = cython.declare(cython.Py_ssize_t, 64)
 # Strings of so many bytes in all are near enough to the processor, as a few thousand ids are.
 _NEAR = cython.declare(cython.Py_ssize_t, 1 << 18)
+# Documents of a term that are looked for among others at most.
+_COUNTED = cython.declare(cython.Py_ssize_t, 1 << 12)
 # Strings of more that are fetched together, and then decoded.
 _TOGETHER = cython.declare(cython.Py_ssize_t, 16)
 
 if not cython.compiled:
     from bm25rag.kernels.checksum import crc_after
+    from bm25rag.kernels.rows import first_from
     from bm25rag.kernels.utf8 import text_of
 
     def length_of(piece: int) -> int:
@@ -66,9 +69,14 @@ def _prepare_blocks(file) -> _Blocks:
     return blocks
 
 
-def prepare_strings(strings):
-    """Return ``StringArrays`` as ``decode`` takes them."""
-    prepared: _Strings = _Strings()
+@cython.cfunc
+def prepare_strings(strings) -> _Strings:
+    """Return ``StringArrays`` as the kernels take them, made once."""
+    prepared: _Strings
+    if strings.prepared is not None:
+        prepared = strings.prepared
+        return prepared
+    prepared = _Strings()
     prepared.blocks = _prepare_blocks(strings.file)
     prepared.count = len(strings.offsets) - 1
     prepared.is_narrow = strings.offsets.dtype == np.uint32
@@ -81,14 +89,20 @@ def prepare_strings(strings):
     prepared.width = strings.data.itemsize
     prepared.starts_at, prepared.data_at = strings.file.places[:2]
     prepared.pieces_at = strings.file.places[2] if packed else 0
+    strings.prepared = prepared
     return prepared
 
 
-def prepare_postings(postings, terms):
-    """Return ``PostingsArrays`` as ``find_terms`` takes them; ``terms`` are prepared."""
-    prepared: Postings = Postings()
+@cython.cfunc
+def prepare_postings(postings) -> Postings:
+    """Return ``PostingsArrays`` as the kernels take them, made once."""
+    prepared: Postings
+    if postings.prepared is not None:
+        prepared = postings.prepared
+        return prepared
+    prepared = Postings()
     prepared.blocks = _prepare_blocks(postings.file)
-    prepared.terms = terms
+    prepared.terms = prepare_strings(postings.terms)
     prepared.keys = view(postings.keys)
     prepared.indptr = view(postings.indptr)
     prepared.documents = view(postings.documents)
@@ -106,6 +120,7 @@ def prepare_postings(postings, terms):
     places = postings.file.places
     prepared.indptr_at, prepared.documents_at, prepared.codes_at = places[:3]
     prepared.edges_at, prepared.high_at = places[3:]
+    postings.prepared = prepared
     return prepared
 
 
@@ -174,12 +189,10 @@ def _fetch(strings: _Strings, numbers: list):
             )
 
 
-def decode(strings: _Strings, numbers):
+def decode(arrays, numbers):
     """Decode some strings; see ``Backend.decode``."""
+    strings: _Strings = prepare_strings(arrays)
     decoded: list = list(numbers)  # where each number makes place for its string
-    number: cython.Py_ssize_t
-    start: cython.Py_ssize_t
-    stop: cython.Py_ssize_t
     i: cython.Py_ssize_t
     if strings.width == 2:
         return _decode_packed(strings, decoded)
@@ -187,13 +200,35 @@ def decode(strings: _Strings, numbers):
     for i in range(len(decoded)):
         if far and i % _TOGETHER == 0:
             _fetch(strings, decoded[i : i + _TOGETHER])
-        number = decoded[i]
-        if not _lies_right(strings, number):
+        if not _decode_one(strings, decoded, i):
             return None
-        start = _start(strings, number)
-        stop = _start(strings, number + 1)
-        data = cython.address(strings.data[0]) if cython.compiled else strings.data
-        decoded[i] = text_of(data, start, stop)
+    return decoded
+
+
+@cython.cfunc
+def _decode_one(strings: _Strings, decoded: list, i: cython.Py_ssize_t) -> cython.bint:
+    """Put a string in the place of its number; return whether it is known to be right."""
+    number: cython.Py_ssize_t = decoded[i]
+    if not _lies_right(strings, number):
+        return False
+    data = cython.address(strings.data[0]) if cython.compiled else strings.data
+    decoded[i] = text_of(data, _start(strings, number), _start(strings, number + 1))
+    return True
+
+
+def decode_each(columns: list, segments: list, numbers):
+    """Decode strings of several columns; see ``Backend.decode_each``."""
+    decoded: list = list(numbers)
+    strings: _Strings
+    segment: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    for i in range(len(decoded)):
+        segment = segments[i]
+        if not 0 <= segment < len(columns):
+            return None
+        strings = prepare_strings(columns[segment])
+        if strings.width == 2 or not _decode_one(strings, decoded, i):
+            return None
     return decoded
 
 
@@ -337,6 +372,63 @@ def find_term(
     if not _lies_right(postings.terms, low):
         return False
     return not _is_string(postings.terms, low, name, size) or _find_starts(postings, low, starts)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def count_common(
+    postings: Postings,
+    starts: cython.pointer[cython.longlong],
+    numbers: cython.const[cython.uint][::1],
+) -> cython.Py_ssize_t:
+    """Count the documents of a term that are among ascending ones; -1 if that would take long.
+
+    ``starts`` are as ``find_term`` writes them; where they are right, so are the documents.
+    """
+    place: cython.Py_ssize_t = starts[0]
+    stop: cython.Py_ssize_t = starts[postings.doc_blocks]
+    common: cython.Py_ssize_t = 0
+    block: cython.Py_ssize_t = 0
+    at: cython.Py_ssize_t = 0
+    number: cython.Py_ssize_t
+    if min(stop - place, numbers.shape[0]) > _COUNTED:
+        return -1
+    if stop - place <= numbers.shape[0]:
+        for place in range(starts[0], stop):
+            while place >= starts[block + 1]:
+                block += 1
+            number = block * postings.block_size + postings.documents[place]
+            at = first_from(numbers, at, number)
+            if at < numbers.shape[0] and numbers[at] == number:
+                common += 1
+        return common
+    for at in range(numbers.shape[0]):
+        number = numbers[at]
+        block = number // postings.block_size
+        place = _place_of(postings, starts[block], starts[block + 1], number)
+        if place >= 0:
+            common += 1
+    return common
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _place_of(
+    postings: Postings, low: cython.Py_ssize_t, stop: cython.Py_ssize_t, number: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """Return where a document is among the postings of its block; -1 if it is not."""
+    within: cython.Py_ssize_t = number % postings.block_size
+    high: cython.Py_ssize_t = stop
+    middle: cython.Py_ssize_t
+    while low < high:
+        middle = (low + high) // 2
+        if postings.documents[middle] < within:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < stop and postings.documents[low] == within else -1
 
 
 @cython.cfunc

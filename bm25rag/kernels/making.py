@@ -34,55 +34,45 @@ if not cython.compiled:
 
 
 @cython.boundscheck(True)  # who is called here might change the lists
-def make_hits(kinds, answer, query, columns, counts):
+def make_hits(kinds, answer, ids, scores, counts):
     """Make the hits of some queries; see ``Backend.make_hits``."""
     made: list = []
     kind, listing, holding = kinds
     for made_of in kinds:
         check_kind(made_of)
-    numbers: list
-    rows: list
-    ids: list
-    scores: list
-    numbers, rows, ids, scores = columns
+    own_ids: list = ids
+    own_scores: list = scores
     first: cython.Py_ssize_t = 0
     last: cython.Py_ssize_t
     count: cython.Py_ssize_t
     place: cython.Py_ssize_t
-    number: cython.Py_ssize_t = query
+    number: cython.Py_ssize_t
     id_slot: cython.Py_ssize_t = slot_of(kind, "id")
     score_slot: cython.Py_ssize_t = slot_of(kind, "score")
     contents_slot: cython.Py_ssize_t = slot_of(kind, "_contents")
     position_slot: cython.Py_ssize_t = slot_of(kind, "_position")
     answer_slot: cython.Py_ssize_t = slot_of(holding, "_answer")
     query_slot: cython.Py_ssize_t = slot_of(holding, "_query")
-    numbers_slot: cython.Py_ssize_t = slot_of(holding, "_numbers")
-    rows_slot: cython.Py_ssize_t = slot_of(holding, "_rows")
-    ids_slot: cython.Py_ssize_t = slot_of(holding, "_ids")
+    first_slot: cython.Py_ssize_t = slot_of(holding, "_first")
+    last_slot: cython.Py_ssize_t = slot_of(holding, "_last")
     read_slot: cython.Py_ssize_t = slot_of(holding, "_read")
-    if not len(numbers) == len(rows) == len(scores) == len(ids):
+    if len(own_scores) != len(own_ids):
         require(False, "hits differ in number")
-    for count in counts:
+    for number, count in enumerate(counts):
         last = first + count
-        if not first <= last <= len(ids):
+        if not first <= last <= len(own_ids):
             require(False, "queries have other hits than there are")
-        is_whole: cython.bint = last - first == len(ids)
         contents = new_object(holding)
         set_slot(contents, answer_slot, "_answer", answer)
         set_slot(contents, query_slot, "_query", number)
-        own = numbers if is_whole else numbers[first:last]
-        set_slot(contents, numbers_slot, "_numbers", own)
-        if rows is not numbers:  # as they are in an index of one segment, none of it deleted
-            own = rows if is_whole else rows[first:last]
-        set_slot(contents, rows_slot, "_rows", own)
-        own = ids if is_whole else ids[first:last]
-        set_slot(contents, ids_slot, "_ids", own)
+        set_slot(contents, first_slot, "_first", first)
+        set_slot(contents, last_slot, "_last", last)
         set_slot(contents, read_slot, "_read", {})
-        own_hits: list = [None] * (last - first)  # a list that grows is moved several times
+        own_hits: list = [None] * count  # a list that grows is moved several times
         for place in range(first, last):
             hit = new_object(kind)
-            set_slot(hit, id_slot, "id", ids[place])
-            set_slot(hit, score_slot, "score", scores[place])
+            set_slot(hit, id_slot, "id", own_ids[place])
+            set_slot(hit, score_slot, "score", own_scores[place])
             set_slot(hit, contents_slot, "_contents", contents)
             set_slot(hit, position_slot, "_position", place - first)
             own_hits[place - first] = hit
@@ -90,7 +80,6 @@ def make_hits(kinds, answer, query, columns, counts):
         replace(hits, 0, 0, own_hits)
         made.append(hits)
         first = last
-        number += 1
     return made
 
 

@@ -24,13 +24,14 @@ from bm25rag.common.arrays import (
 )
 from bm25rag.common.gil import releasing_gil
 from bm25rag.kernels.boundary import Backend
-from bm25rag.kernels.checks import check_rising, check_terms
+from bm25rag.kernels.checks import check_rising, check_search, check_terms
 from bm25rag.kernels.records import (
     STRIP,
     STRIP_GAP,
     Matches,
     PostingsTarget,
     Queries,
+    Rows,
     Run,
     SearchPlan,
     SegmentArrays,
@@ -59,7 +60,7 @@ class NumpyBackend(Backend):
         for query, floor in enumerate(floors.tolist()):
             span = slice(queries.pointers[query], queries.pointers[query + 1])
             asked, weights = queries.terms[span].tolist(), queries.weights[span].tolist()
-            numbers, best = self._search_one(segment, terms, asked, weights, floor, plan)
+            numbers, best = _search_segment(segment, terms, asked, weights, floor, plan)
             count = len(numbers)
             matches.numbers[query, :count], matches.numbers[query, count:] = numbers, -1
             matches.scores[query, :count], matches.scores[query, count:] = best, -np.inf
@@ -67,23 +68,28 @@ class NumpyBackend(Backend):
 
     def _search_one(
         self,
-        segment: SegmentArrays,
-        terms: TermArrays,
+        segments: Sequence[SegmentArrays],
+        terms: Sequence[TermArrays],
+        rows: Rows,
         query: Sequence[int],
         weights: Sequence[float],
         floor: float,
-        plan: SearchPlan,
+        plans: Sequence[SearchPlan | None],
+        k: int,
     ) -> tuple[list[int], list[float]]:
-        check_terms(min(query, default=-1), max(query, default=-1), len(terms.idf))
-        known, counts = distinct(query, weights)
-        idf = terms.idf[known]
-        scores, touched = sum_parts(segment, terms.starts[known], idf, counts)
-        if plan.allowed is not None:
-            touched &= plan.allowed.mask
-        candidates = np.flatnonzero(touched)
-        scores = scores[candidates] + shift_of(idf, terms.absent, counts)
-        numbers, best = _best(candidates, scores, plan.k, floor)
-        return numbers.tolist(), best.tolist()
+        best, scores = np.empty(0, np.int64), np.empty(0)
+        parts = zip(segments, terms, rows.segments, rows.bases, plans, strict=False)
+        for segment, own, places, base, plan in parts:
+            if plan is None:
+                continue
+            numbers, found = _search_segment(segment, own, query, weights, floor, plan)
+            best = np.concatenate((best, places.ranks(numbers) + base))
+            scores = np.concatenate((scores, found))
+            order = np.argsort(-scores, kind="stable")[:k]  # equal ones in that of the segments
+            best, scores = best[order], scores[order]
+            if len(scores) == k:  # from now on, a match must beat the last one
+                floor = max(floor, float(scores[-1]))
+        return best.tolist(), scores.tolist()
 
     def crc32(self, data: bytes | memoryview, before: int = 0) -> int:
         return zlib.crc32(data, before)
@@ -213,6 +219,27 @@ class NumpyBackend(Backend):
         pairs[:, 0] = STRIP_GAP
         pairs[ends, 0], pairs[ends, 1] = gaps - STRIP_GAP * divided, largest
         return pairs.reshape(-1)
+
+
+def _search_segment(
+    segment: SegmentArrays,
+    terms: TermArrays,
+    query: Sequence[int],
+    weights: Sequence[float],
+    floor: float,
+    plan: SearchPlan,
+) -> tuple[Int64, Float64]:
+    """Find the best k matches of one query in one segment: their numbers and scores."""
+    check_search(segment, terms, plan)
+    check_terms(min(query, default=-1), max(query, default=-1), len(terms.idf))
+    known, counts = distinct(query, weights)
+    idf = terms.idf[known]
+    scores, touched = sum_parts(segment, terms.starts[known], idf, counts)
+    if plan.allowed is not None:
+        touched &= plan.allowed.mask
+    candidates = np.flatnonzero(touched)
+    scores = scores[candidates] + shift_of(idf, terms.absent, counts)
+    return _best(candidates, scores, plan.k, floor)
 
 
 def sum_parts(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -193,19 +194,65 @@ class TermNumbers(dict[str, int], ABC):
         """Take note of terms that no document has."""
 
 
+class SegmentRows:
+    """The rows of a segment's living documents, which are their places among each other.
+
+    They are all of ``size`` but those of ``numbers``, or if ``kept``, these: ascending, uint32.
+    """
+
+    __slots__ = ("_living_before", "count", "kept", "numbers", "size")
+
+    def __init__(self, numbers: UInt32, size: int, kept: bool = False) -> None:
+        _check_documents("rows", numbers, size)
+        self.numbers, self.size, self.kept = numbers, size, kept
+        self.count: int = len(numbers) if kept else size - len(numbers)
+        self._living_before: UInt32 | None = None
+
+    def ranks(self, numbers: Int64) -> Int64:
+        """Return the rows of living documents by their numbers."""
+        if not len(self.numbers) and not self.kept:
+            return numbers
+        # NumPy would convert all of ``self.numbers`` to another type.
+        places = self.numbers.searchsorted(numbers.astype(np.uint32))
+        return places if self.kept else numbers - places
+
+    def numbers_at(self, ranks: Int64) -> Int64:
+        """Return the numbers of the living documents at some rows."""
+        if self.kept:
+            return self.numbers[ranks].astype(np.int64)
+        if not len(self.numbers):
+            return ranks
+        if self._living_before is None:  # how many living documents come before each deleted one
+            deleted = np.arange(len(self.numbers), dtype=np.uint32)
+            self._living_before = np.subtract(self.numbers, deleted)
+        return ranks + self._living_before.searchsorted(ranks.astype(np.uint32), side="right")
+
+
+class Rows:
+    """The rows of living documents of segments: their places among those of all, in order.
+
+    ``bases`` are the first of each segment, and how many there are in all.
+    """
+
+    __slots__ = ("bases", "prepared", "segments")
+
+    def __init__(self, segments: Sequence[SegmentRows]) -> None:
+        self.segments = segments
+        self.bases = tuple(accumulate((one.count for one in segments), initial=0))
+        self.prepared: Any = None
+
+
 class TermTable:
     """Where terms without a number are looked up, in the ``postings`` of each segment.
 
     The data of a new one are written to ``terms``, the numbered terms of each segment, u of them,
     and to ``frequencies``, their document frequencies, (u,), int64. ``idfs`` are the idf of the
     least document frequencies, from 1 on, float32. ``free`` yields each number below u that is not
-    used yet, once. ``counts`` is whether the document frequency of a term is the number of its
-    postings.
+    used yet, once. ``rows`` are those of each segment, if living documents are counted; ``None``:
+    Python knows the document frequencies.
     """
 
-    __slots__ = (
-        *("counts", "free", "frequencies", "idf", "idfs", "postings", "prepared", "terms"),
-    )
+    __slots__ = (*("free", "frequencies", "idf", "idfs", "postings", "prepared", "rows", "terms"),)
 
     def __init__(
         self,
@@ -215,7 +262,7 @@ class TermTable:
         idf: Float32,
         idfs: Float32,
         free: Iterator[int],
-        counts: bool,
+        rows: Sequence[SegmentRows] | None,
     ) -> None:
         check_array("frequencies", frequencies, np.int64)
         check_array("idf", idf, np.float32)
@@ -226,7 +273,10 @@ class TermTable:
             shape = (len(frequencies), own.blocks + 1)
             require(numbered.starts.shape == shape, "starts are not of these postings")
         self.postings, self.terms, self.frequencies = postings, terms, frequencies
-        self.idf, self.idfs, self.free, self.counts = idf, idfs, free, counts
+        if rows is not None:
+            sizes = [one.size for one in rows]
+            require(sizes == [one.size for one in postings], "rows are not of these postings")
+        self.idf, self.idfs, self.free, self.rows = idf, idfs, free, rows
         self.prepared: Any = None
 
 
@@ -381,11 +431,7 @@ class Allowed:
     @classmethod
     def of_numbers(cls, numbers: UInt32, size: int) -> Allowed:
         """Make it of the numbers of the documents, which ascend, uint32; see ``has_mask``."""
-        check_array("allowed", numbers, np.uint32)
-        require(
-            not len(numbers) or bool((numbers[1:] > numbers[:-1]).all() and numbers[-1] < size),
-            f"allowed do not ascend to {size}",
-        )
+        _check_documents("allowed", numbers, size)
         allowed = object.__new__(cls)
         allowed.size, allowed.count = size, len(numbers)
         allowed._mask, allowed._numbers = None, numbers
@@ -481,6 +527,13 @@ class PostingsTarget(NamedTuple):
     targets: Int64
     cells: UInt32  # counts postings by row and block, (m, s)
     high: UInt16  # takes the block of each posting of the other terms
+
+
+def _check_documents(name: str, numbers: UInt32, size: int) -> None:
+    """Check that numbers of documents ascend, and are below ``size``."""
+    check_array(name, numbers, np.uint32)
+    rises = not len(numbers) or (numbers[-1] < size and (numbers[1:] > numbers[:-1]).all())
+    require(bool(rises), f"{name} do not ascend to {size}")
 
 
 def _check_blocks(file: FileBlocks | None, arrays: Sequence[np.ndarray[Any, Any]]) -> FileBlocks:

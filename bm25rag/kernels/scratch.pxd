@@ -36,6 +36,7 @@ cdef class Terms:
 
 cdef class Plan:
     cdef Py_ssize_t k
+    cdef Py_ssize_t size
     cdef const unsigned char[::1] allowed
     cdef Py_ssize_t window
     cdef Py_ssize_t heavy
@@ -117,6 +118,8 @@ cdef inline double part(float weight, float idf, double count) noexcept nogil:
 cdef inline double least_sum(double floor, double shift) noexcept nogil:
     return floor - shift - (abs(floor) + abs(shift)) * 1e-15
 
+cdef Segment prepare_segment(segment)
+cdef Terms prepare_terms(terms, Segment segment)
 cdef Plan prepare_plan(plan)
 cdef Scratch borrow(Segment segment, Plan plan, Py_ssize_t longest)
 cdef give_back(Segment segment, Scratch scratch)

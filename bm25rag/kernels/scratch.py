@@ -74,7 +74,7 @@ class Plan:
     """``SearchPlan``; ``filtered_first`` says whether documents that are allowed come first.
 
     Then ``numbers`` has theirs, and ``allowed`` may be empty. ``most`` says whether more than half
-    are.
+    are of the segment's ``size``, which is negative if all are.
     """
 
 
@@ -120,9 +120,14 @@ class Scratch:
     """
 
 
-def prepare_segment(segment):
-    """Return ``SegmentArrays`` as ``search`` takes them."""
-    prepared: Segment = Segment()
+@cython.cfunc
+def prepare_segment(segment) -> Segment:
+    """Return ``SegmentArrays`` as the kernels take them, made once."""
+    prepared: Segment
+    if segment.prepared is not None:
+        prepared = segment.prepared
+        return prepared
+    prepared = Segment()
     prepared.documents = view(segment.documents)
     prepared.is_narrow = segment.codes.itemsize == 2
     prepared.narrow = view(segment.codes) if prepared.is_narrow else empty(0, np.uint16)
@@ -139,6 +144,7 @@ def prepare_segment(segment):
         prepared.strips = _prepare_strips(segment)
     prepared.spare = None
     prepared.spares = 0
+    segment.prepared = prepared
     return prepared
 
 
@@ -167,14 +173,20 @@ def _levels(segment):
     return shares(segment.weights, segment.highest)
 
 
-def prepare_terms(terms, segment: Segment):
-    """Return ``TermArrays`` as ``search`` takes them with a segment."""
-    prepared: Terms = Terms()
+@cython.cfunc
+def prepare_terms(terms, segment: Segment) -> Terms:
+    """Return ``TermArrays`` as the kernels take them with a segment, made once."""
+    prepared: Terms
+    if terms.prepared is not None:
+        prepared = terms.prepared
+        return prepared
+    prepared = Terms()
     prepared.starts = view(terms.starts)
     prepared.idf = view(terms.idf)
     prepared.absent = terms.absent
     rows = len(terms.idf) if segment.strips is not None else 0
     prepared.rows = view(np.full(rows, _UNKNOWN, np.int32))
+    terms.prepared = prepared
     return prepared
 
 
@@ -188,6 +200,7 @@ def prepare_plan(plan) -> Plan:
     prepared = Plan()
     allowed = plan.allowed
     prepared.k = plan.k
+    prepared.size = -1 if allowed is None else allowed.size
     prepared.filtered_first = (
         allowed is not None and allowed.count * plan.filtered_first <= allowed.size
     )

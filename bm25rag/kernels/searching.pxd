@@ -7,15 +7,18 @@ from bm25rag.kernels.collecting cimport keep_best, start
 from bm25rag.kernels.exact cimport rank, rank_signed
 from bm25rag.kernels.filtered cimport rank_filtered
 from bm25rag.kernels.planning cimport choose_way, order_by_bound, resolve
-from bm25rag.kernels.lookup cimport Postings, find_term
+from bm25rag.kernels.lookup cimport Postings, count_common, find_term, prepare_postings
+from bm25rag.kernels.rows cimport Rows, SegmentRows, prepare_rows, prepare_segment_rows, rank_of
 from bm25rag.kernels.scratch cimport (
-    Plan, Query, Scratch, Segment, Strips, Terms, borrow, give_back, prepare_plan
+    Plan, Query, Scratch, Segment, Strips, Terms, borrow, give_back, prepare_plan,
+    prepare_segment, prepare_terms
 )
 from bm25rag.kernels.strips cimport find_rows, rank_by_strips
 from bm25rag.kernels.utf8 cimport short_utf8_of
 
 cdef class _Column:
     cdef Postings postings
+    cdef SegmentRows rows
     cdef long long[:, ::1] starts
     cdef Py_ssize_t first
 

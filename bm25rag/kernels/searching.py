@@ -22,7 +22,7 @@ from __future__ import annotations
 import cython
 import numpy as np
 
-from bm25rag.kernels.checks import check_rising, check_terms
+from bm25rag.kernels.checks import check_rising, check_search, check_terms
 from bm25rag.kernels.memory import empty, view
 
 if not cython.compiled:
@@ -31,8 +31,9 @@ if not cython.compiled:
     from bm25rag.kernels.collecting import keep_best, start
     from bm25rag.kernels.exact import rank, rank_signed
     from bm25rag.kernels.filtered import rank_filtered
-    from bm25rag.kernels.lookup import find_term
+    from bm25rag.kernels.lookup import count_common, find_term, prepare_postings
     from bm25rag.kernels.planning import choose_way, order_by_bound, resolve
+    from bm25rag.kernels.rows import Rows, SegmentRows, prepare_rows, prepare_segment_rows, rank_of
     from bm25rag.kernels.scratch import (
         Plan,
         Query,
@@ -43,6 +44,8 @@ if not cython.compiled:
         borrow,
         give_back,
         prepare_plan,
+        prepare_segment,
+        prepare_terms,
     )
     from bm25rag.kernels.strips import find_rows, rank_by_strips
     from bm25rag.kernels.utf8 import utf8_of
@@ -55,7 +58,10 @@ _RESTS = cython.declare(cython.Py_ssize_t, 63)
 @cython.final
 @cython.cclass
 class _Column:
-    """A segment's postings, where those of each number begin, and where its part of a row does."""
+    """A segment's postings, where those of each number begin, and where its part of a row does.
+
+    And its living documents, if they are counted.
+    """
 
 
 @cython.final
@@ -70,16 +76,25 @@ class _Table:
     """``TermTable``; ``spare`` is a row of ``width`` places that no thread uses now."""
 
 
-def prepare_table(table, postings):
-    """Return a ``TermTable`` as ``number_terms`` takes it; ``postings`` are prepared."""
-    prepared: _Table = _Table()
+@cython.cfunc
+def _prepare_table(table) -> _Table | None:
+    """Return a ``TermTable`` as the kernels take it, made once; ``None`` if there is none."""
+    prepared: _Table
+    if table is None:
+        return None
+    if table.prepared is not None:
+        prepared = table.prepared
+        return prepared
+    prepared = _Table()
     prepared.columns = []
     prepared.spare = None
     prepared.width = 0
     column: _Column
-    for own, terms in zip(postings, table.terms, strict=True):
+    each_rows = [None] * len(table.postings) if table.rows is None else table.rows
+    for own, terms, rows in zip(table.postings, table.terms, each_rows, strict=True):
         column = _Column()
-        column.postings = own
+        column.postings = prepare_postings(own)
+        column.rows = None if rows is None else prepare_segment_rows(rows)
         column.starts = view(terms.starts)
         column.first = prepared.width
         prepared.width += terms.starts.shape[1]
@@ -88,12 +103,14 @@ def prepare_table(table, postings):
     prepared.idf = view(table.idf)
     prepared.idfs = view(table.idfs)
     prepared.free = table.free
-    prepared.counts = table.counts
+    prepared.counts = table.rows is not None
+    table.prepared = prepared
     return prepared
 
 
-def number_terms(queries, numbers, table: _Table | None):
+def number_terms(queries, numbers):
     """Return the numbers of the terms of queries; see ``Backend.number_terms``."""
+    table: _Table | None = _prepare_table(numbers.table)
     total: cython.Py_ssize_t = 0
     for query in queries:
         total += len(query)
@@ -118,8 +135,9 @@ def number_terms(queries, numbers, table: _Table | None):
     return pointers, terms[:place]
 
 
-def number_lists(lists, numbers, table: _Table | None):
+def number_lists(lists, numbers):
     """Do as ``number_terms`` for ``TermLists``: each word is looked up once."""
+    table: _Table | None = _prepare_table(numbers.table)
     tokens: cython.const[cython.uint][::1] = view(lists.tokens)
     counts: cython.const[cython.uint][::1] = view(lists.counts)
     of_words: list = lists.of_words
@@ -177,8 +195,9 @@ def number_lists(lists, numbers, table: _Table | None):
     return pointers, terms
 
 
-def number_query(query, numbers, table: _Table | None):
+def number_query(query, numbers):
     """Return the numbers of the terms of one query; see ``Backend.number_query``."""
+    table: _Table | None = _prepare_table(numbers.table)
     unknown: list = []
     term_numbers: list = [_number_of(numbers, term, table, unknown) for term in query]
     if unknown:
@@ -221,7 +240,9 @@ def _look_up(numbers, term, table: _Table, unknown: list):
     frequency: cython.longlong = 0
     column: _Column
     first: cython.Py_ssize_t
+    common: cython.Py_ssize_t
     is_verified: cython.bint
+    counts: cython.bint = table.counts
     for column in table.columns:
         first = column.first
         starts = cython.address(row.starts[first]) if cython.compiled else row.starts[first:]
@@ -232,8 +253,14 @@ def _look_up(numbers, term, table: _Table, unknown: list):
             is_verified = find_term(column.postings, name, size, key, starts)
         if not is_verified:
             return None
-        frequency += starts[column.postings.doc_blocks] - starts[0]
-    if not table.counts:
+        found: cython.Py_ssize_t = starts[column.postings.doc_blocks] - starts[0]
+        if counts and found and (column.rows.kept or column.rows.numbers.shape[0]):
+            with cython.nogil:
+                common = count_common(column.postings, starts, column.rows.numbers)
+            counts = common >= 0
+            found = common if column.rows.kept else found - common
+        frequency += found
+    if not counts:
         frequency = numbers.count(term, row.places)
     if frequency <= 0:
         unknown.append(term)
@@ -281,8 +308,10 @@ def _assign(numbers, term, table: _Table, row: _Row, frequency: cython.longlong)
     return cython.cast(dict, numbers).setdefault(term, own)  # which another thread may have
 
 
-def search(segment: Segment, terms: Terms, queries, floors, plan, matches):
+def search(arrays, term_arrays, queries, floors, plan, matches):
     """Find the best k matches of each query in one segment; see ``Backend.search``."""
+    segment: Segment = prepare_segment(arrays)
+    terms: Terms = prepare_terms(term_arrays, segment)
     pointers: cython.const[cython.longlong][::1] = view(queries.pointers)
     numbers: cython.const[cython.longlong][::1] = view(queries.terms)
     weights: cython.const[cython.double][::1] = view(queries.weights)
@@ -330,13 +359,42 @@ def search(segment: Segment, terms: Terms, queries, floors, plan, matches):
     give_back(segment, scratch)
 
 
-def search_one(
-    segment: Segment, terms: Terms, numbers: list, weights: list, floor: cython.double, plan
-):
-    """Find the best k matches of one query in one segment; see ``Backend.search_one``."""
-    prepared: Plan = prepare_plan(plan)
+def search_one(segments, terms, rows, query: list, weights: list, floor: cython.double, plans, k):
+    """Find the best k matches of one query in all segments; see ``Backend.search_one``."""
+    most: cython.Py_ssize_t = k
+    places: Rows = prepare_rows(rows)
+    best: list = []
+    scores: list = []
+    segment: Segment
+    own: Terms
+    prepared: Plan
+    scratch: Scratch
+    i: cython.Py_ssize_t
+    for i, plan in enumerate(plans):
+        if plan is None:
+            continue
+        segment = prepare_segment(segments[i])
+        own = prepare_terms(terms[i], segment)
+        prepared = prepare_plan(plan)
+        if own.starts.shape[1] != segment.blocks + 1 or (
+            prepared.size >= 0 and prepared.size != segment.size
+        ):
+            check_search(segments[i], terms[i], plan)
+        scratch = _search_segment(segment, own, query, weights, floor, prepared)
+        best, scores = _merge(best, scores, scratch, places, i, most)
+        give_back(segment, scratch)
+        if len(scores) == most:  # from now on, a match must beat the last one
+            floor = max(floor, scores[most - 1])
+    return best, scores
+
+
+@cython.cfunc
+def _search_segment(
+    segment: Segment, terms: Terms, numbers: list, weights: list, floor: cython.double, plan: Plan
+) -> Scratch:
+    """Find the best k matches of one query in one segment; return the memory that has them."""
     length: cython.Py_ssize_t = len(numbers)
-    scratch: Scratch = borrow(segment, prepared, length)
+    scratch: Scratch = borrow(segment, plan, length)
     query: Query = scratch.query
     ordered: Query = scratch.ordered
     own_weights: cython.double[::1] = scratch.weights[: len(weights)]
@@ -350,15 +408,45 @@ def search_one(
     for i in range(len(weights)):
         own_weights[i] = weights[i]
     strips: Strips | None = segment.strips
-    if strips is not None and not prepared.filtered_first:
-        find_rows(segment, terms, scratch.terms, 0, length, prepared.k)
+    if strips is not None and not plan.filtered_first:
+        find_rows(segment, terms, scratch.terms, 0, length, plan.k)
     with cython.nogil:
         resolve(segment, terms, scratch.terms, own_weights, 0, length, query, scratch)
-        _answer(segment, strips, prepared, floor, query, ordered, scratch)
-    best = [scratch.numbers[i] for i in range(scratch.collected)]
-    scores = [scratch.scores[i] for i in range(scratch.collected)]
-    give_back(segment, scratch)
-    return best, scores
+        _answer(segment, strips, plan, floor, query, ordered, scratch)
+    return scratch
+
+
+@cython.cfunc
+def _merge(
+    best: list,
+    scores: list,
+    scratch: Scratch,
+    rows: Rows,
+    segment: cython.Py_ssize_t,
+    most: cython.Py_ssize_t,
+):
+    """Merge what was found in one more segment; equal scores keep the order of the segments."""
+    base: cython.Py_ssize_t = rows.bases[segment]
+    own: SegmentRows = rows.segments[segment]
+    at: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    found: list = [base + rank_of(own, scratch.numbers[i]) for i in range(scratch.collected)]
+    found_scores: list = [scratch.scores[i] for i in range(scratch.collected)]
+    if not best or not found:
+        return (best, scores) if best else (found, found_scores)
+    merged: list = []
+    merged_scores: list = []
+    i = 0
+    while len(merged) < most and (at < len(best) or i < len(found)):
+        if i == len(found) or (at < len(best) and scores[at] >= found_scores[i]):
+            merged.append(best[at])
+            merged_scores.append(scores[at])
+            at += 1
+        else:
+            merged.append(found[i])
+            merged_scores.append(found_scores[i])
+            i += 1
+    return merged, merged_scores
 
 
 @cython.cfunc

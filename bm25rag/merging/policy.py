@@ -104,10 +104,10 @@ def carry(
             number in new.changed or not new.lives(number) for number in old.changed
         ):
             return None
-        deleted.append(old.ranks(since.astype(np.int64)) + offset)
+        deleted.append(old.rows.ranks(since.astype(np.int64)) + offset)
         metadata = new.changed
         numbers = [n for n, data in metadata.items() if old.changed.get(n) is not data]
-        ranks = old.ranks(np.array(numbers, np.int64)) + offset
+        ranks = old.rows.ranks(np.array(numbers, np.int64)) + offset
         changed |= dict(zip(ranks.tolist(), map(metadata.__getitem__, numbers), strict=True))
         offset += old.count
     changes = Changes(np.concatenate(deleted).astype(np.uint32), changed)

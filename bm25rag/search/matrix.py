@@ -36,7 +36,7 @@ def score_matrix(snapshot: Snapshot) -> csc_array:
         if view.living is not None:
             kept = view.living[documents]
             column, documents, codes = column[kept], documents[kept], codes[kept]
-        rows.append(view.ranks(documents) + base)
+        rows.append(view.rows.ranks(documents) + base)
         columns.append(column)
         scores.append(table.take(as_index(codes)) * idf[column])
     shape = (snapshot.count, len(terms))

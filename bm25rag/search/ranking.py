@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -50,6 +49,9 @@ COARSE = 80
 # Measured at 5,000 to a million passages: of 1 %, k = 10 and 100 then take a quarter to three
 # quarters of the time; from 4 to 7 % on, k = 10 takes longer.
 FILTERED_FIRST = 20
+
+# Searches without a filter whose plans are kept, by their k.
+_MOST_PLANS = 64
 
 
 class Ranked(NamedTuple):
@@ -148,7 +150,7 @@ def _search_segment(batch: QueryBatch, index: int, mask: Allowed | None, hot: Ba
         return  # no match of a small segment beats those found before
     if base or not view.is_whole:
         used = rows >= 0
-        rows[used] = view.ranks(rows[used]) + base
+        rows[used] = view.rows.ranks(rows[used]) + base
     if not direct:
         batch.merge(rows, scores, counts)
     if index + 1 < len(snapshot.views):
@@ -163,40 +165,16 @@ def rank_one(
 
     It returns rows, by score descending, then ascending, and scores.
     """
-    rows: list[int] = []
-    scores: list[float] = []
     width = min(k, snapshot.count)
     if not width:
-        return rows, scores
+        return [], []
     cache, numbers = snapshot.term_numbers(terms)
     weights = list(terms.values()) if isinstance(terms, dict) else []
+    plans = _plans(snapshot, width, masks)
     floor = -math.inf if min_score is None else _floor(min_score)
-    hot = backend.current()
-    if snapshot.is_plain and masks[0] is None:  # as in most searches
-        plan = _unmasked_plan(width, WINDOW, HEAVY, SPARSE, COARSE, FILTERED_FIRST)
-        return hot.search_one(snapshot.arrays[0], cache.arrays[0], numbers, weights, floor, plan)
-    for index, mask in enumerate(masks):
-        if mask is not None and not mask.count:
-            continue
-        view, segment, base = snapshot.views[index], snapshot.arrays[index], snapshot.bases[index]
-        plan = _plan(min(width, segment.size), mask)
-        new_rows, new_scores = hot.search_one(
-            segment, cache.arrays[index], numbers, weights, floor, plan
-        )
-        if new_rows and (base or not view.is_whole):
-            new_rows = (view.ranks(np.array(new_rows)) + base).tolist()
-        if rows and new_rows:  # equal scores keep the order of the segments
-            new_rows, new_scores = rows + new_rows, scores + new_scores
-            order = sorted(range(len(new_scores)), key=new_scores.__getitem__, reverse=True)[:width]
-            new_rows, new_scores = (
-                [new_rows[cell] for cell in order],
-                [new_scores[cell] for cell in order],
-            )
-        if new_rows:
-            rows, scores = new_rows, new_scores
-        if len(scores) == width:  # from now on, a match must beat the last one
-            floor = max(floor, scores[-1])
-    return rows, scores
+    return backend.current().search_one(
+        snapshot.arrays, cache.arrays, snapshot.rows, numbers, weights, floor, plans, width
+    )
 
 
 def _floor(min_score: float | None) -> float:
@@ -204,22 +182,33 @@ def _floor(min_score: float | None) -> float:
     return -math.inf if min_score is None else math.nextafter(min_score, -math.inf)
 
 
+def _plans(snapshot: Snapshot, k: int, masks: Masks) -> Sequence[SearchPlan | None]:
+    """Return how to search each segment; ``None`` where no document may be returned.
+
+    Without a filter they are the same each time: the kernels prepare each once.
+    """
+    if masks is not snapshot.living:
+        return _new_plans(snapshot, k, masks)
+    key = k, WINDOW, HEAVY, SPARSE, COARSE, FILTERED_FIRST
+    plans = snapshot.plans.get(key)
+    if plans is None:
+        if len(snapshot.plans) == _MOST_PLANS:
+            snapshot.plans.clear()
+        plans = snapshot.plans[key] = _new_plans(snapshot, k, masks)
+    return plans
+
+
+def _new_plans(snapshot: Snapshot, k: int, masks: Masks) -> list[SearchPlan | None]:
+    return [
+        _plan(min(k, segment.size), mask) if mask is None or mask.count else None
+        for segment, mask in zip(snapshot.arrays, masks, strict=True)
+    ]
+
+
 def _plan(k: int, mask: Allowed | None) -> SearchPlan:
     """Choose when to look terms up."""
-    settings = WINDOW, HEAVY, SPARSE, COARSE, FILTERED_FIRST
-    return _unmasked_plan(k, *settings) if mask is None else _new_plan(k, mask, *settings)
-
-
-@lru_cache(maxsize=64)
-def _unmasked_plan(
-    k: int, window: int, heavy: int, sparse: int, coarse: int, filtered_first: int
-) -> SearchPlan:
-    """Return the same plan for the same settings: the kernels prepare each once."""
-    return _new_plan(k, None, window, heavy, sparse, coarse, filtered_first)
-
-
-def _new_plan(k: int, mask: Allowed | None, window: int, heavy: int, *settings: int) -> SearchPlan:
-    return SearchPlan(k, mask, window, max(heavy, k * _HEAVY_BY_K), *settings)
+    heavy = max(HEAVY, k * _HEAVY_BY_K)
+    return SearchPlan(k, mask, WINDOW, heavy, SPARSE, COARSE, FILTERED_FIRST)
 
 
 def score_all(snapshot: Snapshot, terms: Terms) -> Float64:

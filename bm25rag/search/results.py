@@ -66,7 +66,7 @@ class BatchResult:
         totals: Sequence[Totals | None] = [None] * len(self.counts)
         if wanted.shaping is not None:
             totals = [totals_of(snapshot, one, wanted) for one in self._asked]
-        found = self.rows[used].tolist(), self.scores[used].tolist(), self.counts.tolist()
+        found = self.rows[used], self.scores[used].tolist(), self.counts.tolist()
         each: list[list[Hit]] = [*snapshot.hits_of_each(*found, self._terms, totals)]
         for hits, corrected in zip(each, self.corrections, strict=False):
             if corrected:

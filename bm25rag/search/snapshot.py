@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import accumulate, chain, compress, groupby, islice, pairwise
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from itertools import chain, compress, islice, pairwise
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -18,17 +16,16 @@ from bm25rag.common.lazy import lazy_property
 from bm25rag.common.strings import CONTEXT, text_of, utf8, utf8_each
 from bm25rag.documents import Document, Hit, Hits
 from bm25rag.kernels import backend
-from bm25rag.kernels.records import Allowed, SegmentArrays
+from bm25rag.kernels.records import Allowed, Rows, SearchPlan, SegmentArrays
 from bm25rag.kernels.term_lists import TermLists
 from bm25rag.scoring.variants import DotProduct, Parameters
+from bm25rag.search.contents import HitContents, StoredDocuments, read
 from bm25rag.search.term_numbers import TermCache, TermCacheFullError
 from bm25rag.segments.view import SegmentView, add_tokens
 
 if TYPE_CHECKING:
-    from bm25rag.analysis.snippets import QueryMatcher
     from bm25rag.filters import Filter
     from bm25rag.search.results import Totals
-    from bm25rag.segments.segment import Segment
     from bm25rag.segments.statistics import Statistics
 
 # The capacity of a snapshot's first term cache, and of its largest, which takes so many bytes.
@@ -66,12 +63,11 @@ class Snapshot:
         self.parameters = parameters
         self.analyzer = analyzer
         self.statistics = statistics
-        self.bases: tuple[int, ...] = tuple(
-            accumulate((view.count for view in self.views), initial=0)
-        )
+        self.rows = Rows([view.rows for view in self.views])
+        self.bases: tuple[int, ...] = self.rows.bases
         self.count: int = self.bases[-1]
-        # Whether rows are the numbers of documents.
-        self.is_plain: bool = len(self.views) == 1 and self.count == len(self.views[0].segment)
+        # The plans of searches without a filter; see ``ranking``.
+        self.plans: dict[tuple[int, ...], Sequence[SearchPlan | None]] = {}
         tokens = add_tokens(view.tokens for view in self.views)
         # Of several analyses, those of the first.
         self.tokens: int = tokens[0] if analyzer.also else sum(tokens)
@@ -95,6 +91,11 @@ class Snapshot:
     def is_part(self) -> bool:
         """Whether the documents are a part of a collection, whose others are elsewhere."""
         return self.collection_size != self.count
+
+    @lazy_property
+    def stored(self) -> StoredDocuments:
+        """What reads the documents; of the snapshot it keeps nothing else."""
+        return StoredDocuments(self.views, self.rows)
 
     @lazy_property
     def by_vectors(self) -> Snapshot:
@@ -237,35 +238,33 @@ class Snapshot:
 
     def locate(self, row: int) -> tuple[int, int]:
         """Return where the living document at ``row`` is, as segment index and number."""
-        if len(self.views) == 1:
-            return 0, self.views[0].number_at(row)
-        segment_index = bisect_right(self.bases, row) - 1
-        return segment_index, self.views[segment_index].number_at(row - self.bases[segment_index])
+        (segment_index,), (number,) = backend.current().locate(self.rows, (row,))
+        return segment_index, number
 
     def by_segment(self, rows: Int64) -> Iterator[tuple[SegmentView, Bool | slice, Int64]]:
         """Yield each segment with the places of its documents among ``rows``, and their numbers."""
         if len(self.views) == 1:
-            yield self.views[0], slice(None), self.views[0].numbers_at(rows)
+            yield self.views[0], slice(None), self.views[0].rows.numbers_at(rows)
             return
         owners = np.searchsorted(self.bases, rows, side="right") - 1
         for owner in np.unique(owners).tolist():
             places = owners == owner
             view = self.views[owner]
-            yield view, places, view.numbers_at(rows[places] - self.bases[owner])
+            yield view, places, view.rows.numbers_at(rows[places] - self.bases[owner])
 
     def rows_of(self, masks: Sequence[Allowed | None]) -> Int64:
         """Return the rows of the documents of masks, ascending."""
         rows = []
         for view, mask, base in zip(self.views, masks, self.bases, strict=False):
             numbers = np.arange(len(view.segment)) if mask is None else np.flatnonzero(mask.mask)
-            rows.append(view.ranks(numbers) + base)
+            rows.append(view.rows.ranks(numbers) + base)
         return np.concatenate(rows)
 
     def row_of(self, id: str) -> int:
         """Return the row of a living document."""
         place = self.find(id)
         assert place is not None
-        rank = self.views[place[0]].ranks(np.array([place[1]]))
+        rank = self.views[place[0]].rows.ranks(np.array([place[1]]))
         return self.bases[place[0]] + int(rank[0])
 
     def id_at(self, row: int) -> str:
@@ -287,7 +286,7 @@ class Snapshot:
         """Return a fresh document."""
         view = self.views[segment_index]
         (text,), (metadata,), (payload,), (fields,) = (
-            _read(view, name, (number,)) for name in ("text", "metadata", "payload", "fields")
+            read(view, name, (number,)) for name in ("text", "metadata", "payload", "fields")
         )
         id, context = view.segment.id_of(number), None
         if CONTEXT in (view.segment.names or ()):
@@ -385,33 +384,25 @@ class Snapshot:
 
     def hits_of_each(
         self,
-        rows: list[int],
+        rows: list[int] | Int64,
         scores: list[float],
         counts: Sequence[int],
         terms: Sequence[Collection[str]],
         totals: Sequence[Totals | None],
     ) -> list[Hits]:
         """Return fresh hits of some queries, of which each has so many of the rows, in order."""
-        if self.is_plain:
-            answer = self.views[0], self.analyzer, terms, totals
-            return _make_hits(answer, 0, rows, rows, scores, counts)
-        each: list[Hits] = []
-        first = 0
-        for query, count in enumerate(counts):
-            hits = Hits()
-            located = map(self.locate, rows[first : first + count])
-            for segment_index, places in groupby(located, itemgetter(0)):
-                answer = self.views[segment_index], self.analyzer, terms, totals
-                numbers = [number for _, number in places]
-                own = slice(first, first + len(numbers))
-                (part,) = _make_hits(answer, query, numbers, rows[own], scores[own], [len(numbers)])
-                hits += part
-                first = own.stop
-            each.append(hits)
-        return each
+        kept: Sequence[int]
+        if isinstance(rows, list):
+            listed = kept = rows
+        else:
+            listed, kept = rows.tolist(), rows.data  # which has no object for each
+        answer = self.stored, self.analyzer, terms, totals, kept
+        ids = self.stored.read("id", listed)
+        return backend.current().make_hits((Hit, Hits, HitContents), answer, ids, scores, counts)
 
     @lazy_property
-    def _living(self) -> tuple[Allowed | None, ...]:
+    def living(self) -> tuple[Allowed | None, ...]:
+        """Which documents of each segment live, as a search takes it; ``None`` where all do."""
         return tuple([view.allowed for view in self.views])
 
     # --- filters --------------------------------------------------------------------
@@ -419,7 +410,7 @@ class Snapshot:
     def masks(self, filter: Filter | None) -> tuple[Allowed | None, ...]:
         """Return which documents of each segment live and pass; ``None`` where all do."""
         if filter is None:
-            return self._living
+            return self.living
         from bm25rag.search.filter_masks import masks_of  # most searches have no filter
 
         masks = masks_of(self.views, filter)
@@ -508,99 +499,6 @@ def _arrays(view: SegmentView, weights: Float32) -> SegmentArrays:
     block_size, bounds = postings.doc_blocks.size, postings.bounds
     arrays = postings.documents, postings.codes, weights, size, block_size, bounds
     return SegmentArrays(*arrays, postings.strips)
-
-
-# What the contents of hits have in common that one search found in one segment: this, what analyses
-# questions, and the terms of each query and its totals.
-_Answer: TypeAlias = tuple[
-    SegmentView, Analyzer, Sequence[Collection[str]], "Sequence[Totals | None]"
-]
-
-
-class _Contents:
-    """The contents of some documents of a segment, read together when one is first asked for.
-
-    ``Backend.make_hits`` makes it.
-    """
-
-    __slots__ = ("_answer", "_ids", "_numbers", "_query", "_read", "_rows")
-
-    _answer: _Answer
-    _query: int
-    _numbers: list[int]
-    _rows: list[int]
-    _ids: list[str]
-    _read: dict[tuple[str, int], list[Any]]
-
-    @property
-    def matcher(self) -> QueryMatcher:
-        """Finds the words of the query."""
-        from bm25rag.analysis.snippets import QueryMatcher  # most searches do without
-
-        _, analyzer, terms, _ = self._answer
-        return QueryMatcher(analyzer, terms[self._query])
-
-    def read(self, name: str, position: int) -> Any:
-        """Return the text, metadata, payload or fields of one document."""
-        block, within = divmod(position, _READ_TOGETHER)
-        values = self._read.get((name, block))
-        if values is None:
-            first = block * _READ_TOGETHER
-            numbers = self._numbers[first : first + _READ_TOGETHER]
-            # If two threads read at the same time, both return what the first one stored.
-            values = _read(self._answer[0], name, numbers)
-            values = self._read.setdefault((name, block), values)
-        return values[within]
-
-    def group_size(self, position: int) -> int | None:
-        """Return how many documents of one's group match."""
-        totals = self._answer[3][self._query]
-        return None if totals is None else totals.group_size(self._rows[position])
-
-    def read_all(self, name: str) -> list[Any]:
-        """Return a field of each document; a list of new objects."""
-        if name == "id":
-            return [*self._ids]
-        return _read(self._answer[0], name, self._numbers)
-
-
-def _read(view: SegmentView, name: str, numbers: Sequence[int]) -> list[Any]:
-    """Return the text, metadata, payload or fields of some documents."""
-    if name == "text":
-        return view.segment.texts.texts(numbers)
-    if name == "fields":
-        return _read_fields(view.segment, numbers)
-    if name == "metadata":
-        return decode_each(view.metadata_of(numbers))
-    if name != "payload":
-        raise AttributeError(f"hits have no column {name!r}")
-    payloads = view.segment.payloads.views(numbers)
-    return [None if data is None else bytes(data) for data in payloads]
-
-
-def _read_fields(segment: Segment, numbers: Sequence[int]) -> list[dict[str, str] | None]:
-    """Return the texts of the fields of some documents; ``None`` where none is stored."""
-    names = [name for name in segment.names or () if name != CONTEXT]
-    columns = {name: segment.texts_of(name).texts(numbers) for name in names}
-    fields: list[dict[str, str] | None] = []
-    for position in range(len(numbers)):
-        given = ((name, texts[position]) for name, texts in columns.items())
-        fields.append({name: text for name, text in given if text is not None} or None)
-    return fields
-
-
-def _make_hits(
-    answer: _Answer,
-    query: int,
-    numbers: list[int],
-    rows: list[int],
-    scores: list[float],
-    counts: Sequence[int],
-) -> list[Hits]:
-    """Return fresh hits of the queries from one on, for documents of one segment."""
-    ids: Any = answer[0].segment.ids.column.texts(numbers)  # none is missing
-    kinds, columns = (Hit, Hits, _Contents), (numbers, rows, ids, scores)
-    return backend.current().make_hits(kinds, answer, query, columns, counts)
 
 
 def note_corrections(hits: Iterable[Hit], corrections: dict[str, str]) -> None:

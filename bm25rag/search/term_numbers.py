@@ -96,9 +96,9 @@ class TermCache(TermNumbers):
         arrays = [own for own in postings if own is not None]
         if not self.capacity or len(arrays) < len(postings):
             return None
-        counts = self._statistics is None and all(view.is_whole for view in self._views)
+        rows = [view.rows for view in self._views] if self._statistics is None else None
         return TermTable(
-            arrays, self.arrays, self.frequencies, self.idf, self._idfs, self._free, counts
+            arrays, self.arrays, self.frequencies, self.idf, self._idfs, self._free, rows
         )
 
     def __missing__(self, term: str) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 
 from bm25rag.common.arrays import Bool, Int64, UInt32, as_index
 from bm25rag.common.lazy import lazy_property
-from bm25rag.kernels.records import Allowed
+from bm25rag.kernels.records import Allowed, SegmentRows
 from bm25rag.metadata.mask_cache import MaskCache
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
@@ -81,11 +81,8 @@ class PartView(SegmentView):
         places[places == len(documents)] = 0
         return int(np.count_nonzero(documents[places] == self._kept))
 
-    def ranks(self, numbers: Int64) -> Int64:
-        return numbers if self.is_whole else self._kept.searchsorted(numbers.astype(np.uint32))
-
-    def numbers_at(self, ranks: Int64) -> Int64:
-        return ranks if self.is_whole else self._kept[ranks].astype(np.int64)
-
-    def number_at(self, rank: int) -> int:
-        return rank if self.is_whole else int(self._kept[rank])
+    @lazy_property
+    def rows(self) -> SegmentRows:
+        if self.is_whole:
+            return SegmentRows(np.empty(0, np.uint32), len(self.segment))
+        return SegmentRows(self._kept, len(self.segment), kept=True)

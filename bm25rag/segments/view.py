@@ -9,7 +9,7 @@ import numpy as np
 from bm25rag.common.arrays import Bool, Int64, UInt32, as_index
 from bm25rag.common.lazy import lazy_property
 from bm25rag.common.strings import text_of
-from bm25rag.kernels.records import Allowed
+from bm25rag.kernels.records import Allowed, SegmentRows
 from bm25rag.metadata.mask_cache import MaskCache
 from bm25rag.segments.changes import Changes, all_changed, all_deleted, push
 from bm25rag.segments.segment import Segment
@@ -141,29 +141,10 @@ class SegmentView:
             living.take(as_index(postings.all_documents())), as_index(starts), dtype=np.int64
         )
 
-    def ranks(self, numbers: Int64) -> Int64:
-        """Return the ranks of living documents among the living ones, by document number."""
-        if not len(self.deleted):
-            return numbers
-        # NumPy would convert all of ``deleted`` to another type.
-        return numbers - self.deleted.searchsorted(numbers.astype(np.uint32))
-
-    def numbers_at(self, ranks: Int64) -> Int64:
-        """Return the document numbers of the living documents at ``ranks``."""
-        if not len(self.deleted):
-            return ranks
-        return ranks + self._living_before.searchsorted(ranks.astype(np.uint32), side="right")
-
-    def number_at(self, rank: int) -> int:
-        """Return the document number of the living document at ``rank``."""
-        if not len(self.deleted):
-            return rank
-        return rank + int(self._living_before.searchsorted(np.uint32(rank), side="right"))
-
     @lazy_property
-    def _living_before(self) -> UInt32:
-        """How many living documents come before each of the deleted ones, ascending, uint32."""
-        return np.subtract(self.deleted, np.arange(len(self.deleted), dtype=np.uint32))
+    def rows(self) -> SegmentRows:
+        """Which of the living documents each of them is."""
+        return SegmentRows(self.deleted, len(self.segment))
 
     def numbers(self) -> range | Int64:
         """Return the numbers of the living documents, ascending."""

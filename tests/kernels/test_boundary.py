@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,11 @@ from bm25rag.kernels.records import (
     PostingsArrays,
     PostingsTarget,
     Queries,
+    Rows,
     Run,
     SearchPlan,
     SegmentArrays,
+    SegmentRows,
     StringArrays,
     TermArrays,
     TermTable,
@@ -135,6 +138,18 @@ def test_what_fits_together_is_searched() -> None:
         (lambda: search_one(["0"]), TypeError, "int|str"),
         (lambda: search_one([0], k=0), ValueError, "k and window"),
         (lambda: search_one([0], window=0), ValueError, "k and window"),
+        (
+            lambda: search_one([0], allowed=Allowed(np.ones(3, "?"))),
+            ValueError,
+            "allowed is not of",
+        ),
+        (lambda: search_some(own=[terms([[0, 1, 2]])]), ValueError, "not of this segment"),
+        (lambda: search_some(own=[]), ValueError, "differ in number"),
+        (lambda: search_some(places=Rows([])), ValueError, "differ in number"),
+        (lambda: rows_of([1, 1]), ValueError, "rows do not ascend to 3"),
+        (lambda: rows_of([1, 3]), ValueError, "rows do not ascend to 3"),
+        (lambda: backends.current().locate(Rows([rows_of([1])]), [2]), ValueError, "no such row"),
+        (lambda: backends.current().locate(Rows([rows_of([1])]), [-1]), ValueError, "no such row"),
         (lambda: wrong([], [0, 0]), ValueError, "wrong starts"),
         (lambda: wrong([0], [0, 2]), ValueError, "wrong starts"),
         (lambda: wrong([0, 1], [2, 1, 4]), ValueError, "wrong starts"),
@@ -142,6 +157,8 @@ def test_what_fits_together_is_searched() -> None:
         (lambda: table(terms=[starts(2, 3)]), ValueError, "starts are not of these postings"),
         (lambda: table(terms=[starts(3, 2)]), ValueError, "starts are not of these postings"),
         (lambda: table(terms=[]), ValueError, "not as many postings as terms"),
+        (lambda: table(rows=[]), ValueError, "rows are not of these postings"),
+        (lambda: table(rows=[rows_of([1])]), ValueError, "rows are not of these postings"),
         (lambda: table(frequencies=np.zeros(3, "i8")), ValueError, "idf and frequencies differ"),
         (lambda: table(frequencies=np.zeros(2)), TypeError, "frequencies must be a contiguous"),
         (lambda: table(idf=np.zeros(2)), TypeError, "idf must be a contiguous"),
@@ -183,7 +200,67 @@ def with_limits(**changed: Any) -> Matches:
 
 def search_one(query: Any, weights: Any = (), **changed: Any) -> tuple[list[int], list[float]]:
     wanted = plan(**changed)
-    return backends.current().search_one(segment(), terms(), query, list(weights), -np.inf, wanted)
+    return search_some(query, list(weights), plans=[wanted], k=wanted.k)
+
+
+def search_some(
+    query: Any = (0,),
+    weights: Any = (),
+    own: Any = None,
+    places: Rows | None = None,
+    plans: Any = None,
+    k: int = 3,
+) -> tuple[list[int], list[float]]:
+    """Search one segment, or as many as there are plans."""
+    plans = [plan()] if plans is None else plans
+    own = [terms() for _ in plans] if own is None else own
+    places = Rows([rows_of([], 2) for _ in plans]) if places is None else places
+    segments = [segment() for _ in places.segments]
+    return backends.current().search_one(
+        segments, own, places, [*query], [*weights], -np.inf, plans, k
+    )
+
+
+def rows_of(numbers: Any, size: int = 3, kept: bool = False) -> SegmentRows:
+    return SegmentRows(np.array(numbers, np.uint32), size, kept)
+
+
+def test_matches_of_several_segments_are_merged() -> None:
+    small = rows_of([], 2), rows_of([0], 2), rows_of([1], 2, kept=True)
+    plans = [plan(k=2), None, plan(k=2, allowed=Allowed(np.array([False, True])))]
+    weighted = [terms(idf=[idf]) for idf in (1.0, 9.0, 3.0)]
+    found = search_some(own=weighted, places=Rows(small), plans=plans, k=3)
+    assert found == ([3, 0, 1], [1.5, 0.5, 0.5])
+    same = [terms()] * 3
+    found = search_some(own=same, places=Rows([small[0]] * 3), plans=[plan(k=2)] * 3, k=3)
+    assert found == ([0, 1, 2], [0.5] * 3)
+
+
+def test_strings_of_several_columns_are_decoded_or_left_to_python() -> None:
+    columns = [
+        StringArrays(np.array([0, 1, 3], "u8"), np.frombuffer("aé".encode(), np.uint8)),
+        StringArrays(np.array([0, 1, 2], "u4"), np.frombuffer(b"b\xff", np.uint8)),
+    ]
+    decode = backends.current().decode_each
+    expected = None if backends.current().name == "numpy" else ["é", "b", "a"]
+    assert decode(columns, [0, 1, 0], [1, 0, 0]) == expected
+    for segments, numbers in (([0], [2]), ([0], [-1]), ([2], [0]), ([-1], [0])):
+        assert decode(columns, segments, numbers) is None
+    with suppress(UnicodeDecodeError):
+        assert decode(columns, [1], [1]) is None
+
+
+def test_rows_lead_to_documents() -> None:
+    rows = Rows([rows_of([0, 2], 4), rows_of([], 2), rows_of([], 1, kept=True), rows_of([1, 5], 7)])
+    kept = Rows([rows.segments[1], rows_of([1, 5], 7, kept=True)])
+    locate = backends.current().locate
+    assert rows.bases == (0, 2, 4, 4, 9)
+    assert locate(rows, range(9)) == ([0, 0, 1, 1, 3, 3, 3, 3, 3], [1, 3, 0, 1, 0, 2, 3, 4, 6])
+    assert locate(rows, [8, 0, 2]) == ([3, 0, 1], [6, 1, 0])
+    assert locate(kept, range(4)) == ([0, 0, 1, 1], [0, 1, 1, 5])
+    for one in (*rows.segments, *kept.segments):
+        ranks = np.arange(one.count)
+        assert one.ranks(one.numbers_at(ranks)).tolist() == ranks.tolist()
 
 
 @pytest.mark.parametrize(
@@ -280,7 +357,7 @@ def test_frequencies_and_idf_may_come_from_python() -> None:
     for found, idf in ((0, 0.0), (1, 1.0), (2, 2.0), (3, 103.0)):
         seen: list[Any] = []
         numbers = Counting()
-        numbers.table = table(counts=False)
+        numbers.table = table(rows=None)
         assert backends.current().number_query(["a"], numbers) == [0 if found else -1]
         assert seen == [("a", [0, 2])]
         assert numbers.table.frequencies.tolist() == [found, 0]

@@ -91,6 +91,26 @@ def test_they_are_found_after_any_history(
             assert data_of(fresh(index, statistics), terms) == expected
 
 
+@pytest.mark.parametrize("deleted", [1, 30, 4_500])
+def test_only_living_documents_are_counted(backend: str, deleted: int) -> None:
+    """In the kernels, or if a term has many and many are deleted, in Python."""
+    texts = [["all", *["third"] * (row % 3 == 0), f"own{row}"] for row in range(9_000)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bm25rag.segments.doc_blocks.DOC_BLOCK", 1_000)
+        index = BM25Index()
+        ids = index.add(texts, metadata=[{"row": row} for row in range(9_000)])
+    gone = range(0, 2 * deleted, 2)
+    index.delete([ids[row] for row in gone])
+    living = [row for row in range(9_000) if row not in gone]
+    few = {row for row in living if 4 <= row < 40}
+    part = index.restricted({"row": {"$gte": 4, "$lt": 40}}, statistics="part")
+    for snapshot, rows in ((fresh(index), living), (part._snapshot, few)):
+        cache, numbers = snapshot.term_numbers(["own1", "third", "all", "own0", "own5"])
+        found = [int(cache.frequencies[number]) if number >= 0 else 0 for number in numbers]
+        third = sum(row % 3 == 0 for row in rows)
+        assert found == [1 in rows, third, len(rows), 0, 5 in rows]
+
+
 @given(HISTORY, st.permutations(EVERY))
 def test_they_are_found_in_a_file_of_which_nothing_is_checked_yet(
     backend: str, tmp_path_factory: pytest.TempPathFactory, history: list[Any], terms: list[str]
@@ -116,10 +136,14 @@ def test_an_error_while_they_are_looked_up_leaves_the_cache_right(
     monkeypatch.setattr("bm25rag.search.term_numbers._TABLED", 2)
     index = made_of([[["a", "b"], ["a"], ["b", "a"]], [["plumless", "a"]], 1])
     terms = ["a", "absent", "b", "plumless", "gone"]
-    expected = data_of(fresh(index), terms)
+    statistics = None
+    if name == "count":  # which only statistics, and documents beyond number, need
+        postings = index._snapshot.views[0].segment.postings
+        statistics = Statistics(9, (70,), postings.terms, postings.frequencies())
+    expected = data_of(fresh(index, statistics), terms)
     reached = 0
     for number in range(6):
-        snapshot = fresh(index)
+        snapshot = fresh(index, statistics)
         cache = snapshot.term_numbers([])[0].larger(16, 0)
         snapshot._term_cache = cache
         left = number

@@ -9,7 +9,7 @@ import numpy as np
 
 from bm25rag.common.arrays import Int64
 from bm25rag.kernels import backend as backends
-from bm25rag.kernels.records import PostingsArrays, TermArrays, TermNumbers, TermTable
+from bm25rag.kernels.records import PostingsArrays, SegmentRows, TermArrays, TermNumbers, TermTable
 
 
 class Numbers(TermNumbers):
@@ -42,7 +42,7 @@ def term_table(postings: PostingsArrays, **changed: Any) -> TermTable:
         "idf": idf,
         "idfs": np.array([1, 2], np.float32),
         "free": free,
-        "counts": True,
+        "rows": [SegmentRows(np.empty(0, np.uint32), postings.size)],
     }
     return TermTable(**values | changed)
 
