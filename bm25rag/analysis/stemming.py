@@ -85,10 +85,24 @@ _ENDINGS = {
         _ending("ият ия ът ят то те та"),
         _ending("овци овце ове еве ища ен а о е я и й"),
     ),
+    # Cases of nouns, and of adjectives of both kinds; then verbs, and nouns that are made of them.
+    "latvian_light": (
+        _ending(
+            "a ā e ē i ī o u ū s š as ās es ēs is īs os us ai ei am ām em ēm im īm um ūm iem ais"
+            " ajā ajai ajam ajām ajās ajiem ajos iet at āt"
+        ),
+        _ending("ošan ēšan īšan āšan šan um ot ēt īt āt"),
+    ),
     "macedonian_light": (_ending("иот от то те та"), _ending("ови еви а о е и ј")),
     # Three, as in "Iranians": Iran, -i, -an. Before them, Arabic letters have become Persian ones.
     "persian_light": (_PERSIAN, _PERSIAN, _PERSIAN),
     # Cases and genders of nouns and adjectives.
+    "slovak_light": (
+        _ending(
+            "a á ä e é i í o u ú y ý ia ie iu ej ou ov om am em im ym ám ém ím ým iam ach och ich"
+            " ách ích ých iach ami imi ymi ími ými iami eho ého ieho emu ému iemu ovi ovia ova ové"
+        ),
+    ),
     "slovenian_light": (
         _ending("ama ami oma ema om em ov ev ih im ega emu imi ima ah am a e i o u"),
     ),

@@ -179,7 +179,15 @@ def test_what_is_remembered_of_joined_words_is_bounded(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    "stemmer", [*algorithms(), "arabic_light", "persian_light", "slovenian_light"]
+    "stemmer",
+    [
+        *algorithms(),
+        "arabic_light",
+        "latvian_light",
+        "persian_light",
+        "slovak_light",
+        "slovenian_light",
+    ],
 )
 def test_no_stemmer_changes_numbers(stemmer: str) -> None:
     """So they are not stemmed in questions."""

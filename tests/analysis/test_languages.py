@@ -24,9 +24,8 @@ from tests.support.analysis import OWN_STEMMERS, skip_without_stemmer
 STEMMERS_ONLY = {"porter", "dutch_porter", "persian"}
 
 UNSTEMMED = [
-    "afrikaans", "bosnian", "burmese", "croatian", "galician", "hebrew", "icelandic", "khmer",
-    "lao", "latvian", "malay", "slovak", "sorani", "swahili", "tagalog", "telugu", "thai", "urdu",
-    "vietnamese",
+    "afrikaans", "burmese", "galician", "hebrew", "icelandic", "khmer", "lao", "malay", "sorani",
+    "swahili", "tagalog", "telugu", "thai", "urdu", "vietnamese",
 ]  # fmt: skip
 
 LUCENE_ENGLISH = """
@@ -41,9 +40,11 @@ PAIRS = {
     "armenian": ("Ուսանողները գնում են տուն", "ուսանողների", "Եղանակը ցուրտ է"),
     "basque": ("Liburutegiak egunero irekitzen dira", "liburutegia", "Eguraldi hotza egiten du"),
     "bengali": ("গ্রন্থাগারগুলো প্রতিদিন খোলা থাকে", "গ্রন্থাগারের", "আজ আবহাওয়া ঠান্ডা"),
+    "bosnian": ("Biblioteke su otvorene svaki dan", "biblioteku", "Vrijeme postaje hladno"),
     "bulgarian": ("Библиотеките са отворени всеки ден", "библиотека", "Времето става студено"),
     "catalan": ("Les ciutats creixen cada dia", "ciutat", "Avui fa molt fred"),
     "chinese": ("北京大学的图书馆每天开放", "图书馆", "今天天气很冷"),
+    "croatian": ("Knjižnice su otvorene svaki dan", "knjižnicama", "Vrijeme postaje hladno"),
     "czech": ("Nové knihovny otevřely v pondělí", "knihovnu", "Venku mrzne"),
     "danish": ("Bibliotekerne har åbent hver dag", "biblioteket", "Vejret bliver koldt"),
     "dutch": ("De bibliotheken zijn elke dag geopend", "bibliotheek", "Het weer wordt koud"),
@@ -61,6 +62,7 @@ PAIRS = {
     "italian": ("Le biblioteche aprono ogni giorno", "biblioteca", "Il tempo diventa freddo"),
     "japanese": ("東京都の図書館は毎日開いています", "図書館で", "今日は寒いです"),
     "korean": ("도서관은 매일 열려 있습니다", "도서관에서", "오늘 날씨가 춥습니다"),
+    "latvian": ("Bibliotēkas ir atvērtas katru dienu", "bibliotēkā", "Laiks kļūst auksts"),
     "lithuanian": ("Bibliotekos dirba kasdien", "biblioteką", "Oras bus šaltas"),
     "macedonian": ("Библиотеките се отворени секој ден", "библиотека", "Времето е студено"),
     "nepali": ("किताबहरू टेबुलमा छन्", "किताबलाई", "आजको मौसम चिसो छ"),
@@ -72,6 +74,7 @@ PAIRS = {
     "russian": ("Библиотеки открыты каждый день", "библиотеку", "Погода становится холодной"),
     "serbian": ("Библиотеке су отворене сваког дана", "biblioteku", "Време постаје хладно"),
     "sesotho": ("Ntate o rekile dikobo", "reka", "Ho a bata kajeno"),
+    "slovak": ("Knižnice sú otvorené každý deň", "knižniciach", "Počasie bude chladné"),
     "slovenian": ("Knjižnice so odprte vsak dan", "knjižnico", "Vreme postaja hladno"),
     "spanish": ("Las bibliotecas abren todos los días", "biblioteca", "El tiempo se vuelve frío"),
     "swedish": ("Flickorna läser varje dag", "flicka", "Vädret blir kallt"),
@@ -111,6 +114,39 @@ def test_inflected_query_finds_its_document_and_no_other(language: str) -> None:
     assert not words(language, query) & words(language, document)
     assert terms(language, query) & terms(language, document)
     assert not terms(language, query) & terms(language, other)
+
+
+# A word, and the same in other cases, genders and numbers, by the stemmers that are ours.
+INFLECTED = {
+    "latvian": [
+        "lietotājs lietotāja lietotājam lietotāju lietotāji lietotājiem lietotājos",
+        "mape mapes mapei mapi mapē mapēm mapēs",
+        "jauns jauna jaunam jaunu jaunais jaunajai jaunajā jaunajiem jaunajām",
+        "meklēt meklēšana meklēšanas meklēšanu",
+    ],
+    "slovak": [
+        "jazyk jazyka jazyku jazykom jazyky jazykov jazykoch",
+        "databáza databázy databáze databázu databázou databázami databázach",
+        "nový nová nové nového novému novým novej novú nových novými",
+    ],
+}
+
+
+@pytest.mark.parametrize("language", INFLECTED)
+def test_forms_of_a_word_are_one_term(language: str) -> None:
+    analyzer = Analyzer(language)
+    for forms in INFLECTED[language]:
+        assert len({tuple(analyzer.terms(form)) for form in forms.split()}) == 1, forms
+
+
+@pytest.mark.parametrize("language", ["bosnian", "croatian", "latvian", "slovak"])
+def test_an_index_of_before_a_language_had_a_stemmer_has_none(language: str) -> None:
+    skip_without_stemmer(language)
+    saved = {**Analyzer(language).to_dict(), "stemmer": None}
+    document = PAIRS[language][0]
+    plain = Analyzer(language, stemmer=None)
+    assert Analyzer.from_dict(saved).terms(document) == plain.terms(document)
+    assert Analyzer(language).terms(document) != plain.terms(document)
 
 
 def test_every_stemmed_language_and_every_bigram_language_has_its_pair() -> None:

@@ -37,7 +37,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "turkish": {"language": "turkish"},
     "irish": {"language": "irish"},  # of whose words Snowball returns nothing for some
     "arabic": {"language": "arabic", "stemmer": "arabic_light"},
+    "latvian": {"language": "latvian"},
     "persian": {"language": "persian"},
+    "slovak": {"language": "slovak"},
     "slovenian": {"language": "slovenian"},
     "ukrainian": {"language": "ukrainian"},
     "none": {"language": None},
