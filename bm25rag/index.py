@@ -932,6 +932,7 @@ class BM25Index:
         RemoteError, OSError
             As ``open``, or if the disk refuses; what the folder held is still there.
         """
+        check_flag("overwrite", overwrite)
         folder = None if is_url(path) else local_folder(path, storage_options=storage_options)
         self._live.save(path, folder, extra, overwrite, storage_options)
 

@@ -8,7 +8,7 @@ from threading import TIMEOUT_MAX
 from typing import TYPE_CHECKING, Any, get_args
 
 from bm25rag.analysis import Analyzer, Tokenizer
-from bm25rag.common.checks import check_choice, check_real
+from bm25rag.common.checks import check_choice, check_flag, check_real
 from bm25rag.common.urls import is_url, local_path
 from bm25rag.errors import ReadOnlyError
 from bm25rag.live.index import LiveIndex, Mode, check_analyzer, new_state, open_folder
@@ -44,6 +44,9 @@ def open_index(
 ) -> LiveIndex:
     """Open an index; see ``BM25Index.open``. ``parameters`` that are ``None`` are not given."""
     check_choice("mode", mode, get_args(Mode))
+    flags = {"mmap": mmap, "verify": verify, "untrusted": untrusted, "offline": offline}
+    for name, value in flags.items():
+        check_flag(name, value)
     seconds = check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
     given = {name: value for name, value in parameters.items() if value is not None}
     tokenizer = _tokenizer_of(analyzer, tokenizer)

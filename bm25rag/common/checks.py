@@ -57,7 +57,7 @@ def check_weight(name: str, of: object, weight: object) -> float:
 
 def _shown(value: object) -> str:
     try:
-        return repr(value)
+        return f"{value!r:.100}"
     except ValueError:
         return "an integer of more digits than Python writes"
 
@@ -81,7 +81,7 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
     It raises ``TypeError`` for what is no string, ``ValueError`` for another one.
     """
     listed = ", ".join(repr(choice) for choice in choices)
-    message = f"{name} must be one of {listed}, got {value!r}"
+    message = f"{name} must be one of {listed}, got {value!r:.100}"
     if not isinstance(value, str):
         raise TypeError(message)
     if value not in choices:

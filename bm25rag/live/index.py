@@ -113,7 +113,8 @@ def new_state(analyzer: Analyzer | None = None, **parameters: Any) -> State:
 def check_analyzer(analyzer: object) -> None:
     """Check that an argument is an analyzer or ``None``."""
     if analyzer is not None and not isinstance(analyzer, Analyzer):
-        hint = f" {analyzer!r}: write Analyzer({analyzer!r})" if isinstance(analyzer, str) else ""
+        given = f"{analyzer!r:.100}"
+        hint = f" {given}: write Analyzer({given})" if isinstance(analyzer, str) else ""
         raise TypeError(
             f"analyzer must be an Analyzer or None, got {type(analyzer).__name__}{hint}"
         )

@@ -376,6 +376,36 @@ def test_what_is_often_mistaken_is_refused_with_the_way_out(
     refuses(index, TypeError, hint, lambda: call(index))
 
 
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("k", lambda index, text: index.search("red", k=text)),
+        ("min_score", lambda index, text: index.search("red", min_score=text)),
+        ("on_duplicate", lambda index, text: index.add(["red"], on_duplicate=text)),
+        ("analyzer", lambda index, text: BM25Index(text)),
+    ],
+)
+def test_a_whole_text_in_the_wrong_place_is_not_the_message(
+    index: BM25Index, name: str, call: Callable[..., object]
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"^{name} must be ") as caught:
+        call(index, "red tea " * 1000)
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("wrong", ["no", 0, None, [], np.array([True, False])], ids=repr)
+def test_what_is_neither_true_nor_false_opens_and_overwrites_nothing(
+    index: BM25Index, tmp_path: Path, wrong: Any
+) -> None:
+    index.save(tmp_path)
+    with pytest.raises(TypeError, match="overwrite must be True or False"):
+        BM25Index().save(tmp_path, overwrite=wrong)
+    for name in ("mmap", "verify", "untrusted", "offline"):
+        with pytest.raises(TypeError, match=f"{name} must be True or False"):
+            BM25Index.open(tmp_path, **{name: wrong})
+    assert len(BM25Index.open(tmp_path, verify=np.True_, mmap=np.False_)) == 3  # type: ignore[arg-type]
+
+
 # -- a list where a text was meant -----------------------------------------------------------------
 
 

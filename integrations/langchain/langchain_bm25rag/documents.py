@@ -126,7 +126,7 @@ def write(
 
 def replace_metadata(index: BM25Index, ids: Ids, metadatas: Metadatas) -> list[str]:
     """Replace the metadata of documents, and return the ids of those there are."""
-    given = [None if one is None else dict(one) for one in _iterate("metadatas", metadatas, "dict")]
+    given = list(_iterate("metadatas", metadatas, "dict"))
     try:
         return index.update_metadata(read_ids(ids), given)
     except MetadataError as error:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from bm25rag import Analyzer, BM25Index, Query
 from bm25rag import Document as StoredDocument
-from bm25rag.adapters import Call, Mode, OnDuplicate, Plan, Tokenizer, planned
+from bm25rag.adapters import Call, Mode, OnDuplicate, Plan, Tokenizer, check_choice, planned
 from bm25rag.errors import ReadOnlyError
 from langchain_bm25rag.aligning import align_records
 from langchain_bm25rag.awaiting import awaited, reading, streams, writing
@@ -95,9 +95,7 @@ def _checked(bm25_params: object, bm25_variant: str | None) -> dict[str, Any]:
             raise ValueError(f"bm25_params[{name!r}] is not supported: {why}")
     if bm25_variant is None:
         return params
-    if bm25_variant not in _COMMUNITY:
-        message = f"bm25_variant must be one of {', '.join(_COMMUNITY)}, got {bm25_variant!r:.100}"
-        raise ValueError(message)
+    check_choice("bm25_variant", bm25_variant, _COMMUNITY)
     if "variant" in params:
         raise ValueError("bm25_variant replaces bm25_params['variant']; give one of them")
     named = _COMMUNITY[bm25_variant]

@@ -194,6 +194,9 @@ async def test_deleting_by_filter_updating_and_duplicates(cls: Any) -> None:
     assert store.get_by_ids(["5"])[0].metadata == {"n": 5}
     with pytest.raises(MetadataError, match=r"^metadatas\[0\]: "):
         store.update_metadata(["1"], [{"x": object()}])
+    for wrong in (0, "", [], [("n", 2)]):
+        with pytest.raises(TypeError, match="metadata of document '1' must be a dict or None"):
+            store.update_metadata(["1"], [wrong])
     add = store.upsert if cls is BM25DocumentIndex else store.add_documents
     new = [Document("other", id="1"), Document("new", id="new")]
     with pytest.raises(DuplicateIdError):

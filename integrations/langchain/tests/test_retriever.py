@@ -68,8 +68,10 @@ def test_the_community_class_names_variants_its_own_way() -> None:
             BM25Retriever.from_documents([Document("a cat")], bm25_variant=name),
         ):
             assert made.index.variant == variant
-    with pytest.raises(ValueError, match="one of okapi, plus, got 'l'"):
+    with pytest.raises(ValueError, match="one of 'okapi', 'plus', got 'l'"):
         BM25Retriever.from_texts([], bm25_variant="l")
+    with pytest.raises(TypeError, match=r"one of 'okapi', 'plus', got \['l'\]"):
+        BM25Retriever.from_texts([], bm25_variant=["l"])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="give one of them"):
         BM25Retriever.from_texts([], bm25_variant="plus", bm25_params={"variant": "bm25l"})
 

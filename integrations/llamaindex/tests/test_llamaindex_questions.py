@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -236,7 +237,8 @@ def test_metadata_change_in_place(nodes: list[TextNode], tmp_path: Path) -> None
 
 
 def test_a_date_that_was_added_becomes_what_it_is_updated_to() -> None:
-    for new in ({"d": "2024-05-01"}, {"d": date(2024, 5, 1)}, {"d": date(2025, 1, 1)}, {}):
+    dicts = ({"d": "2024-05-01"}, {"d": date(2024, 5, 1)}, {"d": date(2025, 1, 1)}, {})
+    for new in (*dicts, *map(MappingProxyType, dicts)):
         retriever = BM25Retriever([node("a", "a cat", d=date(2024, 5, 1))])
         retriever.update_metadata(["a"], [new])
         assert retriever.get_nodes()[0].metadata == new
@@ -254,6 +256,8 @@ def test_a_date_that_was_added_becomes_what_it_is_updated_to() -> None:
         (["cat"], [{"a": object()}], MetadataError, "metadata of node 'cat'"),
         (["cat"], [{"__node__": 1}], MetadataError, "metadata of node 'cat'.*reserved"),
         (["cat"], [3], TypeError, "metadata"),
+        (["cat"], [0], TypeError, "metadata of document 'cat' must be a dict or None, got 0"),
+        (["cat"], [""], TypeError, "metadata of document 'cat' must be a dict or None, got ''"),
     ],
 )
 def test_metadata_that_cannot_be_stored_change_nothing(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
 from typing import Any
@@ -104,12 +104,13 @@ def lookup_fields_in(stored_fields: Any) -> dict[str, str]:
     return lookup_fields(stored_fields.get(MODE), source_of(stored_fields), index_id)
 
 
-def with_new_metadata(document: Stored, metadata: dict[str, Any] | None) -> dict[str, Any]:
+def with_new_metadata(document: Stored, metadata: Any) -> Any:
     """Return new metadata for a stored node, in the form in which ``to_document`` returns them."""
     stored_fields = parse_payload(document)
-    if stored_fields is None or not isinstance(metadata or {}, dict):  # the core refuses the latter
-        return metadata or {}
-    written, dates = _write_dates(metadata or {}, document.id)
+    given = {} if metadata is None else metadata
+    if stored_fields is None or not isinstance(given, Mapping):  # the core refuses the latter
+        return given
+    written, dates = _write_dates(given, document.id)
     # Also without dates, or those in the payload would come back.
     return {**written, NODE_KEY: {**lookup_fields_in(stored_fields), DATES: dates or "{}"}}
 
@@ -185,7 +186,7 @@ def _complete_resources(node: Node, fields: dict[str, Any]) -> None:
         fields["text_resource"].pop("text", None)
 
 
-def _write_dates(metadata: dict[str, Any], id: str) -> tuple[dict[str, Any], str | None]:
+def _write_dates(metadata: Mapping[str, Any], id: str) -> tuple[Mapping[str, Any], str | None]:
     """Return metadata with dates as strings, and the entries with dates, encoded by the core.
 
     LlamaIndex's stores write dates as strings, and its filters compare those strings.

@@ -159,7 +159,7 @@ def _choose(condition: dict[str, Any], at: str, known: tuple[str, ...]) -> str:
     name = _need(condition, "operator", at)
     if name not in known:
         expected = ", ".join(map(repr, known))
-        raise FilterError(f"{at}.operator must be one of {expected}, got {name!r}")
+        raise FilterError(f"{at}.operator must be one of {expected}, got {name!r:.100}")
     return str(name)
 
 
@@ -237,7 +237,7 @@ def _check_operand(name: str, operand: Any, at: str) -> None:
         raise FilterError(f"{at} of {name!r} must not be a list")
     if isinstance(operand, str) and _read_whole(operand) is None:
         raise FilterError(
-            f"{at} of {name!r} must be an ISO date if it is a string, got {operand!r}"
+            f"{at} of {name!r} must be an ISO date if it is a string, got {operand!r:.100}"
         )
 
 
