@@ -287,6 +287,18 @@ def test_what_fails_leaves_the_last_commit(nodes: list[TextNode], tmp_path: Path
         BM25VectorStore(path=tmp_path / "other")
 
 
+def test_a_folder_is_read_without_the_lock(nodes: list[TextNode], tmp_path: Path) -> None:
+    """As by the workers of a service, while another process writes, or may not write at all."""
+    BM25VectorStore(path=tmp_path, language="de", alpha=0.3).add(nodes)
+    with BM25Index.open(tmp_path, mode="w"):
+        store = BM25VectorStore(path=tmp_path, language="de", timeout=0.0)
+        assert store.get_nodes() == nodes
+        with pytest.raises(ValueError, match="language"):
+            BM25VectorStore(path=tmp_path, language="fr", timeout=0.0)
+        with pytest.raises(LockedError):
+            store.clear()
+
+
 def test_processes_and_threads_write_in_turn(tmp_path: Path) -> None:
     path = tmp_path / "store"
     code = (

@@ -23,7 +23,8 @@ from llama_index.retrievers.bm25rag.persistence import Settings, saved_settings
 from llama_index.vector_stores.bm25rag.dense import Vectors
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.adapters import check_count, check_real, is_url, local_path
+from bm25rag.adapters import Mode, check_count, check_real, is_url, local_path
+from bm25rag.errors import NotAnIndexError
 from bm25rag.fusion import check_fusion
 
 FUSION = ("alpha", "method", "rank_constant", "fetch_k")
@@ -122,8 +123,12 @@ class Folder:
         tokenizer = None if analyzer is None else analyzer.any_tokenizer
         self._options: dict[str, Any] = {"tokenizer": tokenizer, "timeout": timeout}
         options = {"analyzer": analyzer, "timeout": timeout, **parameters}
-        BM25Index.open(self.path, mode="a", **options).close()
-        self.reader = BM25Index.open(self.path, tokenizer=tokenizer)
+        try:  # which asks for neither the lock nor the right to write
+            mode: Mode = "a" if is_url(path) else "r"  # a URL is refused
+            self.reader = BM25Index.open(self.path, mode, tokenizer=tokenizer, **options)
+        except NotAnIndexError:
+            BM25Index.open(self.path, mode="a", **options).close()
+            self.reader = BM25Index.open(self.path, tokenizer=tokenizer)
 
     def is_at(self, path: str) -> bool:
         """Whether a path is that of this folder."""
