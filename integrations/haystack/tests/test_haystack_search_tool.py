@@ -80,11 +80,17 @@ def test_what_it_could_not_search_or_would_get_around_is_refused() -> None:
         def bm25_retrieval(self, query: Any, *arguments: Any, **options: Any) -> list[Document]:
             return super().bm25_retrieval(query, *arguments, **options)[:1]
 
+    class Awaited(BM25DocumentStore):
+        async def bm25_retrieval_async(self, *arguments: Any, **options: Any) -> list[Document]:
+            return (await super().bm25_retrieval_async(*arguments, **options))[:1]
+
     for wrong in (BM25Retriever(store()), InMemoryDocumentStore(), None):
         with pytest.raises(TypeError, match=r"must be .*: give a BM25DocumentStore, such"):
             BM25SearchTool(wrong, "notes", "Notes")
     with pytest.raises(TypeError, match="Scoped overrides bm25_retrieval"):
         BM25GrepTool(Scoped(), "notes", "Notes")
+    with pytest.raises(TypeError, match="Awaited overrides bm25_retrieval_async"):
+        BM25GrepTool(Awaited(), "notes", "Notes")
 
 
 def test_its_own_filters_hold_and_it_can_be_saved(tmp_path: Path) -> None:

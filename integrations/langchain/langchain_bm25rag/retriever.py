@@ -155,6 +155,8 @@ class SearchingBM25(Stored, BaseRetriever):
         """
         return super().open(path, **options)
 
+    ainvoke = awaited(BaseRetriever.invoke, reading, native=BaseRetriever.ainvoke)  # type: ignore[arg-type]
+
     def _get_ls_params(self, **_kwargs: Any) -> LangSmithRetrieverParams:
         return LangSmithRetrieverParams(ls_retriever_name="bm25rag")
 

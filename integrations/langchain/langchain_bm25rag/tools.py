@@ -56,7 +56,7 @@ def _tool(
     retriever: SearchingBM25, name: str, about: str, does: Doing, metadata: bool
 ) -> StructuredTool:
     kinds = (BM25HybridRetriever, BM25DocumentIndex, BM25Retriever)
-    searches = ("_get_relevant_documents", "_aget_relevant_documents")
+    searches = ("invoke", "ainvoke", "_get_relevant_documents", "_aget_relevant_documents")
     check_searched(retriever, "retriever", kinds, searches, _INSTEAD)
     options: dict[str, Any] = {"min_score": retriever.min_score, "correct": retriever.correct}
     beside = None

@@ -185,6 +185,26 @@ async def test_no_way_of_searching_gets_around_a_tenants_filter(cls: Any, mode: 
     assert [ids(documents) for documents in answers] == [["red"]] * len(answers)
 
 
+@pytest.mark.parametrize("cls", [BM25Retriever, BM25DocumentIndex, BM25HybridRetriever])
+async def test_a_filter_in_invoke_holds_in_all_that_a_runnable_does(cls: Any) -> None:
+    class Asked(cls):  # type: ignore[misc]
+        def invoke(self, *arguments: Any, **given: Any) -> list[Document]:
+            return super().invoke(*arguments, **given | {"filter": {"red"}})
+
+    retriever = MAKE[cls](Asked)
+    retriever.add_documents(DOCUMENTS)
+    answers = [
+        retriever.invoke("cat"),
+        await retriever.ainvoke("cat", config={"tags": ["a"]}),
+        await retriever.ainvoke("cat", None, filter={"blue"}),
+        *retriever.batch(["cat", "cat"]),
+        *(await retriever.abatch(["cat", "cat"])),
+        *[documents async for documents in retriever.astream("cat")],
+        *[documents async for documents in (retriever | list).astream("cat")],
+    ]
+    assert [ids(documents) for documents in answers] == [["red"]] * len(answers)
+
+
 async def test_an_asynchronous_override_alone_holds_too() -> None:
     class Awaited(BM25VectorStore):
         async def asimilarity_search_with_score(self, query: Any, k: int = 4, **kwargs: Any) -> Any:

@@ -65,6 +65,10 @@ def test_what_it_could_not_search_or_would_get_around_is_refused() -> None:
         def _get_relevant_documents(self, query: Any, **given: Any) -> list[Document]:
             return super()._get_relevant_documents(query, **given | {"filter": {"year": 2003}})
 
+    class Asked(BM25Retriever):
+        def invoke(self, *arguments: Any, **given: Any) -> list[Document]:
+            return super().invoke(*arguments, **given | {"filter": {"year": 2003}})
+
     class Named(BM25Retriever):
         def save(self, path: Any) -> None:
             raise NotImplementedError
@@ -75,6 +79,8 @@ def test_what_it_could_not_search_or_would_get_around_is_refused() -> None:
             search_tool(wrong, "notes", "Notes")
     with pytest.raises(TypeError, match="Scoped overrides _get_relevant_documents"):
         agent_tools(Scoped(index=index), "notes", "Notes")
+    with pytest.raises(TypeError, match="Asked overrides invoke"):
+        search_tool(Asked(index=index), "notes", "Notes")
     assert "cat sleeps" in search_tool(Named(index=index), "n", "Notes").invoke({"query": "cats"})
 
 

@@ -49,7 +49,8 @@ class BM25SearchTool(Tool):
         filters: dict[str, Any] | None = None,
     ) -> None:
         kinds = (BM25HybridRetriever, BM25DocumentStore)
-        check_searched(document_store, "document_store", kinds, ("run", "bm25_retrieval"), _INSTEAD)
+        searches = ("run", "run_async", "bm25_retrieval", "bm25_retrieval_async")
+        check_searched(document_store, "document_store", kinds, searches, _INSTEAD)
         self._given = {"name": name, "about": about, "filters": filters}
         self._searched = document_store
         asked: dict[str, Any] = {}
