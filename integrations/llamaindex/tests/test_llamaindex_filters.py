@@ -194,6 +194,18 @@ def test_operators(
     assert found(retriever, filter) == set(expected)
 
 
+def test_filters_may_be_nested_but_not_without_end(retriever: BM25Retriever) -> None:
+    nested = MetadataFilters(filters=[MetadataFilter(key="none", value=1)])
+    for _ in range(99):
+        nested = MetadataFilters(filters=[nested], condition=FilterCondition.OR)
+    assert retriever.search("cats", filters=nested) == []
+    within_itself = MetadataFilters(filters=[])
+    within_itself.filters.append(within_itself)
+    for wrong in (MetadataFilters(filters=[nested]), within_itself):
+        with pytest.raises(ValueError, match="nested more than 100 levels deep"):
+            retriever.search("cats", filters=wrong)
+
+
 @pytest.mark.parametrize(("condition", "expected"), [("and", ""), ("or", "ab"), ("not", "c")])
 def test_conditions(retriever: BM25Retriever, condition: str, expected: str) -> None:
     filters = [MetadataFilter(key="lang", value=value) for value in ("en", "de")]

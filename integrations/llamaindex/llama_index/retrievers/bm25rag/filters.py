@@ -51,6 +51,7 @@ _SOURCE_KEYS = frozenset({"doc_id", "document_id", "ref_doc_id"})
 # How ISO strings begin.
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _PLAIN = frozenset({str, int, float, bool})
+_DEEPEST = 100
 
 
 def path_of(key: str) -> str:
@@ -74,7 +75,7 @@ def check_filters(filters: object) -> MetadataFilters | None:
 
 
 def translate(
-    filters: MetadataFilters | None, index: BM25Index, *, lasting: bool = False
+    filters: MetadataFilters | None, index: BM25Index, *, lasting: bool = False, depth: int = 1
 ) -> Filter | None:
     """Translate ``filters`` into the core's filter language; ``None`` and an empty list pass all.
 
@@ -83,8 +84,10 @@ def translate(
     """
     if filters is None or not filters.filters:
         return None
+    if depth > _DEEPEST:
+        raise ValueError(f"filters are nested more than {_DEEPEST} levels deep")
     parts = tuple(
-        (translate(part, index, lasting=lasting) or And(()))
+        (translate(part, index, lasting=lasting, depth=depth + 1) or And(()))
         if isinstance(part, MetadataFilters)
         else _translate_one(part, index, lasting)
         for part in filters.filters
