@@ -225,8 +225,8 @@ class Analyzer:
         self._all_terms = _WordTerms(self, question=False, keeps_all=True)
         # Those that no search uses now; see ``word_scanner``.
         self.word_scanners: list[Any] = []
-        # What ``written`` remembers.
-        self.written_words: dict[str, Any] = {}
+        # What ``written`` remembers: of each word its tokens, each with its term behind it.
+        self.known_tokens: dict[str, tuple[str, ...]] = {}
 
     def _check_also(
         self, given: Iterable[tuple[Analyzer, float]]

@@ -8,14 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from re import Match
-from typing import NamedTuple
+from string import ascii_letters, digits
+from typing import NamedTuple, cast
 
 from bm25rag.analysis import scripts
 from bm25rag.analysis.unspaced_runs import BigramRules, is_cut
 from bm25rag.common.patterns import late_pattern
 from bm25rag.kernels.boundary import LONGEST_JOINED, LONGEST_PAIR, LONGEST_WORD
 
-_CHAIN = late_pattern(r"(?<![A-Za-z0-9])[A-Za-z0-9]++(?:[-&.][A-Za-z0-9]++)+")
+_ALPHANUMERIC = ascii_letters + digits
+_CHAIN = late_pattern(r"[A-Za-z0-9]++(?:[-&.][A-Za-z0-9]++)+")
+# It begins with what is seldom: the search for it skips the rest ten times as fast.
+_FIRST_LINK = late_pattern("[-&.](?<=[A-Za-z0-9][-&.])(?=[A-Za-z0-9])")
 _LINK = late_pattern("[-&.]")
 _POINTED = late_pattern(r"\d\.\d")
 # A word and a number that follow one another, and a number and what may be a unit; the second may
@@ -42,10 +46,14 @@ def joined_words(text: str, rules: BigramRules) -> Iterator[Joined]:
     - "docs.python.org" is also "docspythonorg": of more parts only hosts and files are.
     - "12-15", "3.5-inch" and "U.S." are no more than their words.
     """
-    for chain in _CHAIN.finditer(text):
+    end = 0
+    while link := _FIRST_LINK.search(text, end):
+        start = end + len(text[end : link.start()].rstrip(_ALPHANUMERIC))
+        chain = cast("Match[str]", _CHAIN.match(text, start))
+        end = chain.end()
         word = _joined(chain[0])
         if word and not _is_within(text, chain, rules):
-            yield Joined(word, *chain.span())
+            yield Joined(word, start, end)
 
 
 def _joined(chain: str) -> str:

@@ -6,7 +6,6 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from bm25rag.common.gil import releasing_gil
 from bm25rag.common.patterns import late_pattern
 from bm25rag.kernels import backend
 
@@ -202,13 +201,3 @@ def mark_ranges(pages: frozenset[int]) -> str:
         else:
             ranges.append([mark, mark])
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
-
-
-@lru_cache(maxsize=1)
-def marks() -> tuple[int, ...]:
-    """Return the code points of all combining marks."""
-    planes = (
-        range(ord(_LAST_WITHOUT) + 1, 0x20000),
-        range(0xE0100, 0xE01F0),
-    )  # none elsewhere; saves 0.1 s
-    return tuple(point for plane in planes for point in releasing_gil(plane) if is_mark(chr(point)))

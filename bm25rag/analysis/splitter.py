@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -23,8 +23,9 @@ from bm25rag.analysis.tokens import (
 from bm25rag.analysis.unspaced_runs import (
     FIRST_LETTER,
     BigramRules,
+    cut_letters,
     find_words_and_bigrams,
-    first_of_bigram,
+    second_of_bigram,
     split_bigram,
     weigh,
     weigh_each,
@@ -314,12 +315,15 @@ class WordSplitter:
             return [self._normalize(token, self.lowercase) for token in tokens]
         return tokens
 
-    def first_of_bigram(self, word: str) -> str | None:
-        """Return the first character or cluster of a bigram, ``None`` if the word is not one.
+    def overlaps(self, words: Iterable[str]) -> dict[str, int]:
+        """Return, for the bigrams among words, how far behind each the next word begins."""
+        late = {word for word in words if word >= FIRST_LETTER}
+        return {word: second for word in late if (second := second_of_bigram(word, self._bigrams))}
 
-        Bigrams overlap: the next word begins right after that character or cluster.
-        """
-        return first_of_bigram(word, self._bigrams)
+    def kept_letters_of_runs(self, words: Iterable[str]) -> set[str]:
+        """Return letters with which parts of runs begin, and their tokens and stems, too."""
+        changes = self.splits_all or self._folds_accents
+        return set() if changes else cut_letters(words, self._bigrams)
 
     def stopword_token(self, word: str) -> str:
         """Return the token that a stop word drops; a stop word of several tokens drops none."""

@@ -11,7 +11,7 @@ this, a name or a year in Latin letters or digits hardly counts beside the run.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import chain, pairwise, repeat
 from typing import NamedTuple
@@ -27,7 +27,6 @@ from bm25rag.analysis.scripts import (
     SINGLES,
     SOUTHEAST_ASIAN,
     SOUTHEAST_ASIAN_LETTERS,
-    is_mark,
     mark_pages,
     mark_ranges,
 )
@@ -56,7 +55,7 @@ def find_words_and_bigrams(
 
     A character or cluster that stands alone is a word. The last one of a run is also a word if
     it is to be a term beside the bigrams (see ``is_single``); the others begin a bigram, from
-    which ``first_of_bigram`` takes them.
+    which ``split_bigram`` takes them.
     """
     words: list[str] = []
     end = 0
@@ -147,28 +146,32 @@ def _cut_kinds(rules: BigramRules) -> int:
     return rules.cjk * _CJK | rules.southeast_asian * _CLUSTER
 
 
+def cut_letters(words: Iterable[str], rules: BigramRules) -> set[str]:
+    """Return with which letters words begin that are parts of runs."""
+    parts = _cut_kinds(rules)
+    letters = {word[0] for word in words if word >= FIRST_LETTER}
+    return {letter for letter in letters if _LETTERS[letter] & parts}
+
+
 def split_bigram(word: str, rules: BigramRules, question: bool) -> list[str] | None:
     """Return the tokens of a bigram, or of a cluster; ``None`` if the word is neither."""
     kinds = _LETTERS[word[0]]
     if rules.southeast_asian and kinds & _CLUSTER:
-        first = None if question else first_of_bigram(word, rules)
-        return [word] if first is None else [word, first]
+        second = 0 if question else second_of_bigram(word, rules)
+        return [word, word[:second]] if second else [word]
     if rules.cjk and len(word) == 2 and kinds & _CJK:
         single = rules.singles and kinds & (_HAN if question else _SINGLE)
         return [word, word[0]] if single else [word]
     return None
 
 
-def first_of_bigram(word: str, rules: BigramRules) -> str | None:
-    """Return the first character or cluster of a bigram, ``None`` if the word is not a bigram."""
+def second_of_bigram(word: str, rules: BigramRules) -> int:
+    """Return where the second character or cluster of a bigram begins, 0 if the word is none."""
     kinds = _LETTERS[word[0]]
     if rules.southeast_asian and kinds & _CLUSTER:
-        # Not by the pattern of clusters, which takes 50 ms to make.
-        end = next((n for n in range(1, len(word)) if not is_mark(word[n])), None)
-        return None if end is None else word[:end]
-    if rules.cjk and len(word) == 2 and kinds & _CJK:
-        return word[0]
-    return None
+        second = SOUTHEAST_ASIAN.search(word, 1)  # the pattern of clusters takes 50 ms to make
+        return 0 if second is None else second.start()
+    return int(rules.cjk and len(word) == 2 and kinds & _CJK > 0)
 
 
 class _Kinds(dict[str, int]):

@@ -6,9 +6,9 @@ Parts of a ``Query`` compare words so: as they are written, and joined.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence, Set
-from itertools import accumulate, islice
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterator, Sequence, Set
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from bm25rag.analysis import scripts
 from bm25rag.kernels.boundary import LONGEST_WORD
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from bm25rag.analysis.analyzer import Analyzer
     from bm25rag.analysis.links import Joined
 
-# Words whose terms are remembered: those of parts of queries come again.
-_MOST_WORDS = 1 << 14
+# Words whose terms are remembered: those of parts of queries, and of hits, come again.
+_MOST_WORDS = 1 << 15
 
 
 class Term(NamedTuple):
@@ -93,17 +93,21 @@ def whole_words(analyzer: Analyzer, text: str, wanted: Set[str]) -> WholeWords:
     return WholeWords(analyzer.whole_words(text))
 
 
-def word_starts(analyzer: Analyzer, words: Sequence[str], folded: str) -> Iterator[int]:
-    """Yield where each word begins in the folded text that it comes from; -1 if nowhere.
+def word_starts(analyzer: Analyzer, words: Sequence[str], folded: str) -> list[int]:
+    """Return where each word begins in the folded text that it comes from; -1 if nowhere.
 
     The lower case of a sigma depends on what follows it, so ``folded`` has but one form of it.
     """
-    at = 0
+    if "ς" in "".join(words):
+        words = [word.replace("ς", "σ") for word in words]
+    starts, at = list[int](), 0
+    find, overlaps = folded.find, analyzer.splitter.overlaps(words)
     for word in words:
-        first = folded.find(word.replace("ς", "σ"), at) if word else -1
-        yield first
+        first = find(word, at) if word else -1
+        starts.append(first)
         if first >= 0:
-            at = first + len(analyzer.splitter.first_of_bigram(word) or word)
+            at = first + (overlaps.get(word) or len(word))
+    return starts
 
 
 def _wholes(analyzer: Analyzer, text: str, question: bool) -> tuple[list[Joined], str]:
@@ -128,20 +132,32 @@ def _may_join(analyzer: Analyzer, text: str) -> bool:
     return splitter.lost is None or scripts.LINK.search(text) is not None
 
 
-def _terms_of(analyzer: Analyzer, words: list[str]) -> list[tuple[Term, ...]]:
+def _terms_of(analyzer: Analyzer, words: Sequence[str]) -> list[tuple[Term, ...]]:
     """Return the terms of each word."""
-    if analyzer.tokenizer is not None:
-        return [(Term(word, False),) for word in words]
-    known: dict[str, tuple[Term, ...]] = analyzer.written_words
-    by_word = {word: known.get(word) for word in words}
-    new = [word for word, terms in by_word.items() if terms is None]
+    by_word = {
+        word: tuple(Term(term, token in analyzer.stopwords) for token, term in pairs_of(own))
+        for word, own in tokens_and_terms(analyzer, words).items()
+    }
+    return [by_word[word] for word in words]
+
+
+def tokens_and_terms(analyzer: Analyzer, words: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Return by word its tokens, each with its term behind it."""
+    known: dict[str, tuple[str, ...]] = analyzer.known_tokens
+    by_word = dict(zip(words, map(known.get, words), strict=True))
+    new = [word for word, own in by_word.items() if own is None]
     if new:
         tokens, counts = analyzer.splitter.split_words(new)
-        stopped = map(analyzer.stopwords.__contains__, tokens)
-        terms = map(Term, analyzer.stems(tokens), stopped)
-        own = {word: tuple(islice(terms, counts.get(n, 1))) for n, word in enumerate(new)}
+        each = (*chain.from_iterable(zip(tokens, analyzer.stems(tokens), strict=True)),)
+        ends = [*accumulate(2 * counts.get(n, 1) for n in range(len(new)))]
+        own = dict(zip(new, map(each.__getitem__, map(slice, [0, *ends], ends)), strict=True))
+        by_word |= own
         if len(known) > _MOST_WORDS:
             known.clear()
         known.update((word, own[word]) for word in new if len(word) <= LONGEST_WORD)
-        by_word |= own
-    return [by_word[word] or () for word in words]
+    return cast("dict[str, tuple[str, ...]]", by_word)
+
+
+def pairs_of(tokens_and_terms: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Return the tokens of a word with their terms, as pairs."""
+    return zip(tokens_and_terms[::2], tokens_and_terms[1::2], strict=True)

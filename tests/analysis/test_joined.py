@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from copy import copy
 from pathlib import Path
 
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 
 from bm25rag import Analyzer, BM25Index, Query
 from bm25rag.analysis import analyzer as analyzers
+from bm25rag.analysis import links
 from bm25rag.analysis.snowball import algorithms
 from bm25rag.analysis.steps import Step, analysis_steps
+from bm25rag.analysis.unspaced_runs import BigramRules
 from bm25rag.documents import Span
 from bm25rag.kernels import backend as backends
 from support.environment import INTERPRETED
@@ -270,3 +273,16 @@ def test_a_capital_i_is_a_letter_of_its_own_in_turkish() -> None:
         expected = [*map(copy(analyzer).query_terms, texts)]
     assert [*map(analyzer.query_terms, texts)] == expected
     assert [terms[-1] for terms in expected] == ["tip2", "2", "ti2", "yz", "email"]
+
+
+@given(st.text("aB1-&. ,_é\u0301京ก", max_size=20))
+def test_chains_are_those_of_a_plain_pattern(text: str) -> None:
+    """The search for them begins with links, which are seldom."""
+    chains = re.finditer(r"(?<![A-Za-z0-9])[A-Za-z0-9]++(?:[-&.][A-Za-z0-9]++)+", text)
+    rules = BigramRules(cjk=True, southeast_asian=True, singles=True)
+    expected = [
+        links.Joined(word, *chain.span())
+        for chain in chains
+        if (word := links._joined(chain[0])) and not links._is_within(text, chain, rules)
+    ]
+    assert [*links.joined_words(text, rules)] == expected

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import pickle
+import re
 from copy import copy, deepcopy
 from itertools import accumulate, pairwise
 from time import process_time
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bm25rag import Analyzer, BM25Index, Hit
+from bm25rag.analysis import scripts, snippets
 from bm25rag.analysis.snippets import Match, QueryMatcher, densest
+from bm25rag.analysis.snowball import algorithms
 from bm25rag.cli.marked_text import first_lines, marked_snippet
 from bm25rag.documents import Line, Snippet, Span, matched
 from bm25rag.hybrid import HybridSearch
@@ -133,6 +137,62 @@ def test_every_term_of_a_text_is_found_where_it_stands(analyzer: Analyzer, text:
         # Whether a sigma is final may depend on the text around the word.
         found = [term.replace("ς", "σ") for term in analyzer.terms(text[match.start : match.end])]
         assert match.term.replace("ς", "σ") in found
+
+
+@pytest.mark.parametrize(
+    "analyzer",
+    [Analyzer(None), Analyzer("turkish"), Analyzer(None, normalize=None, cjk=False)],
+    ids=repr,
+)
+@given(text=st.text(st.sampled_from(TRICKY), max_size=40))
+def test_runs_are_folded_as_their_characters_are(analyzer: Analyzer, text: str) -> None:
+    folded = snippets._fold(text, analyzer)
+    assert folded.text == analyzer.splitter.fold(text).replace("ς", "σ")
+    with patch.object(snippets, "_PLAIN", r"\0"):  # there are no runs
+        snippets._clusters.cache_clear()
+        each = snippets._fold(text, analyzer)
+    snippets._clusters.cache_clear()
+    assert each.text == folded.text
+    parts = [(at, at + size) for at in range(len(each.text)) for size in (1, 2, 3)]
+    parts = [(begin, stop) for begin, stop in parts if stop <= len(each.text)]
+    assert [folded.span(*part) for part in parts] == [each.span(*part) for part in parts]
+
+
+def test_plain_characters_keep_their_places() -> None:
+    plain = re.findall(f"[{snippets._PLAIN}]", "".join(map(chr, range(0x110000))))
+    assert len(plain) > 30_000
+    for analyzer in (Analyzer(None), Analyzer("turkish")):
+        assert all(snippets._keeps_places(one, analyzer) for one in plain)
+        assert all(len(analyzer.splitter.fold(one)) == 1 for one in plain)
+    assert not any(map(scripts.is_mark, plain))
+
+
+@pytest.mark.parametrize("name", algorithms())
+def test_stemmers_keep_the_first_letters_of_runs(name: str) -> None:
+    """Words of a text that begin with no letter of a term of the query are not analysed."""
+    letters = "".join(map(chr, range(0xE00, 0x30000)))
+    cut = re.findall(f"[{scripts.CJK_LETTERS}{scripts.SOUTHEAST_ASIAN_LETTERS}]", letters)[::7]
+    words = [first + second for first, second in pairwise(cut)]
+    stems = Analyzer(None, stemmer=name).stems(words)
+    assert [stem[0] for stem in stems] == [word[0] for word in words]
+
+
+def test_words_are_remembered_up_to_a_length() -> None:
+    analyzer = Analyzer()
+    matcher = QueryMatcher(analyzer, ["cat", "a" * 200])
+    text = f"cats {'a' * 200} don't"
+    for _ in range(2):
+        assert [match.term for match in matcher.matches(text)] == ["cat", "a" * 200]
+        assert set(analyzer.known_tokens) == {"cats", "don't"}
+    assert analyzer.known_tokens["cats"] == ("cats", "cat")
+
+
+def test_a_text_of_stop_words_alone_has_them_as_matches() -> None:
+    matcher = QueryMatcher(ENGLISH, ["be", "東京"])
+    assert [match.term for match in matcher.matches("to be")] == ["be"]
+    assert [match.term for match in matcher.matches("to be 東京")] == ["東京"]
+    assert matcher.matches("to be 京都") == []  # which is not analysed, but for this
+    assert matcher.matches("to be cats") == []
 
 
 def test_a_pattern_that_matches_nothing_at_all_is_no_trouble() -> None:
