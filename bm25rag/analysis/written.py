@@ -100,8 +100,8 @@ def word_starts(analyzer: Analyzer, words: Sequence[str], folded: str) -> list[i
     """
     if "ς" in "".join(words):
         words = [word.replace("ς", "σ") for word in words]
-    starts, at = list[int](), 0
-    find, overlaps = folded.find, analyzer.splitter.overlaps(words)
+    starts, at, find = list[int](), 0, folded.find
+    overlaps = {} if folded.isascii() else analyzer.splitter.overlaps(words)
     for word in words:
         first = find(word, at) if word else -1
         starts.append(first)
