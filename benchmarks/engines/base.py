@@ -136,6 +136,10 @@ class RawBuilder(Engine):
             self.build_raw(texts, threads)
             return perf_counter() - start
 
+    def raw_changed(self, corpus: Corpus, threads: int, turn: int) -> float:
+        """Do as ``raw``, in several steps, and delete a document, if that can be done."""
+        return self.raw(corpus, threads, turn)
+
     @abstractmethod
     def build_raw(self, texts: list[str], threads: int) -> None:
         """Index raw texts of ``language``."""

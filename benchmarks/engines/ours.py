@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.corpora import Corpus
 from benchmarks.engines import K1, B
 from benchmarks.engines.base import Found, RawBatchEngine
 from bm25rag import Analyzer, BatchResult, BM25Index
 from bm25rag.evaluation.timing import quiet
 from bm25rag.scoring.variants import VariantName
 
+# Additions that make an index that has changed.
+_SEGMENTS = 5
 _STRINGS = ("terms", "ids", "texts", "metadata", "payloads")
 
 
@@ -58,6 +61,18 @@ class Ours(RawBatchEngine):
 
     def build_raw(self, texts: list[str], threads: int) -> None:
         self._index = BM25Index.from_texts(texts, analyzer=Analyzer(self.language), k1=K1, b=B)
+
+    def raw_changed(self, corpus: Corpus, threads: int, turn: int) -> float:
+        texts = corpus.texts()
+        self.language = corpus.language
+        step = -(-len(texts) // _SEGMENTS)
+        with quiet():
+            start = perf_counter()
+            self.build_raw(texts[:step], threads)
+            for first in range(step, len(texts), step):
+                self._index.add(texts[first : first + step])
+            self._index.delete(self._index.ids()[:1])
+            return perf_counter() - start
 
     def answer_raw(self, question: str, k: int) -> Any:
         return self._index.search(question, k=k)
