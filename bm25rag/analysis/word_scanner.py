@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence, Set
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
@@ -16,8 +15,10 @@ from bm25rag.common.arrays import Bool, Int64, UInt32
 if TYPE_CHECKING:
     from bm25rag.analysis.analyzer import Analyzer
 
-# A scanner with more words than this, of some 15 MB, is not kept for later.
+# A scanner with more words than this, of some 50 MB, is not kept for later.
 _MOST_WORDS = 1 << 17
+# Up to so many numbers are compared one by one.
+_FEW = 8
 
 
 # Between the words of a text and those that are also one, which are never numbers.
@@ -41,7 +42,12 @@ class ScannedWords(NamedTuple):
     def are(self, words: UInt32, word: str) -> Bool:
         """Say which words are a word, or have its terms."""
         numbers = self.scanner.numbers_of(word)
-        return words == numbers[0] if len(numbers) == 1 else np.isin(words, numbers)
+        if len(numbers) > _FEW:
+            return np.isin(words, numbers)
+        are: Bool = words == numbers[0]
+        for number in numbers[1:]:  # in a tenth of the time
+            are |= words == number
+        return are
 
     def texts_at(self, places: Int64) -> Int64:
         """Return which texts some places are in."""
@@ -133,15 +139,18 @@ class _WholeWords:
         stems = self.analyzer.stems(tokens)
         if not counts:
             return stems, counts, []
-        each, whole, bare = iter(stems), list[str](), list[int]()
-        for index in range(len(words)):
-            own = [*islice(each, counts.get(index, 1))]
+        whole, bare, begin = list[str](), list[int](), 0
+        for index, count in sorted(counts.items()):
+            end = begin + index - len(whole)
+            own = stems[end : end + count]
+            whole += stems[begin:end]
             whole.append("\0".join(own))
             if not own:
                 bare.append(index)
-            if len(own) > 1:
-                for term in dict.fromkeys(own):
-                    self.of_several.setdefault(term, []).append("\0".join(own))
+            for term in dict.fromkeys(own if count > 1 else ()):
+                self.of_several.setdefault(term, []).append("\0".join(own))
+            begin = end + count
+        whole += stems[begin:]
         return whole, {}, bare
 
 

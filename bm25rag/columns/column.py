@@ -100,6 +100,12 @@ class Column:
             return np.zeros(self.count, np.int64)
         return np.diff(self.offsets).astype(np.int64)
 
+    def most_bytes(self, numbers: Int64) -> Int64:
+        """Return how many bytes some strings have at most; of a file, unchecked."""
+        if not len(self.offsets):
+            return np.zeros(len(numbers), np.int64)
+        return (self.offsets[numbers + 1] - self.offsets[numbers]).astype(np.int64)
+
     def missing(self) -> Bool:
         """Return which strings are ``None``, bool."""
         self.check_all()

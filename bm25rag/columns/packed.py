@@ -63,6 +63,9 @@ class PackedColumn(Column):
         each = [self.between(*span).lengths() for span in self.spans(self.count)]
         return np.concatenate([np.empty(0, np.int64), *each])
 
+    def most_bytes(self, numbers: Int64) -> Int64:
+        return self.pieces.itemsize * super().most_bytes(numbers)
+
     def __iter__(self) -> Iterator[memoryview | None]:
         for span in self.spans(self.count):
             yield from self.between(*span)

@@ -85,7 +85,12 @@ class Restriction(NamedTuple):
     @property
     def asks_texts(self) -> bool:
         """Whether texts must be looked at."""
-        return any(one.words is not None for one in self.requirements)
+        return bool(self.looked_in)
+
+    @property
+    def looked_in(self) -> set[str | None]:
+        """The fields in whose texts words are looked for; ``None``: in all."""
+        return {one.field for one in self.requirements if one.words is not None}
 
     @property
     def demands(self) -> bool:

@@ -7,7 +7,7 @@ first, until enough have passed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from time import monotonic
@@ -28,13 +28,14 @@ from bm25rag.search.plain_terms import RestrictedTerms, Terms
 from bm25rag.search.query import InField, Part
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.postings import Postings
+from bm25rag.segments.segment import Segment
 
 # How many documents are ranked at first where texts are looked at, and how many times more if too
 # few of them pass.
 _FIRST, _GROWTH = 64, 4
-# How many texts are looked at together at first, then twice as many each time, up to so many, and
-# of how many characters.
-_TOGETHER, _MOST_TOGETHER, _CHARACTERS = 16, 256, 1 << 20
+# How many documents are looked at together at first, then twice as many each time, up to so many,
+# and of how many bytes.
+_TOGETHER, _MOST_TOGETHER, _BYTES = 16, 1024, 1 << 20
 # With so many times more postings than documents left, these are looked up one by one.
 _RARE = 16
 
@@ -85,9 +86,8 @@ class PartsMatches:
         else:
             first = max(width, _FIRST)
             ranked = _best_first(*page, first) if self._needs_terms else _all_by_score(*page)
-            looked_at = within.looked_at(ranked, max(width, _TOGETHER), self._is_over)
-            for row, score, fits in looked_at:
-                if fits and (answers is None or answers[row]):
+            for row, score in within.fitting(ranked, max(width, _TOGETHER), self._is_over):
+                if answers is None or answers[row]:
                     rows.append(row)
                     scores.append(score)
                     if len(rows) == width:
@@ -110,7 +110,7 @@ class PartsMatches:
         return rows.tolist(), scores.tolist()
 
 
-_Texts: TypeAlias = list[tuple[str | None, str]]
+_Text: TypeAlias = tuple[int, str | None, str]  # whose it is, its field, and the text
 
 
 class _Within:
@@ -125,53 +125,60 @@ class _Within:
 
     def passes(self, segment_index: int, number: int) -> bool:
         """Whether the texts of a document fit."""
-        return not self.asks_texts or self._fit([_texts(self._whole, segment_index, number)])[0]
+        if not self.asks_texts:
+            return True
+        segment, fields = self._whole.views[segment_index].segment, self._restriction.looked_in
+        return self._fit(1, _texts(self._whole, segment, (number,), (0,), fields))[0]
 
-    def looked_at(
+    def fitting(
         self, ranked: Iterator[tuple[int, float]], size: int, is_over: Callable[[], bool]
-    ) -> Iterator[tuple[int, float, bool]]:
-        """Yield documents, and whether the texts of each fit; some are looked at together.
+    ) -> Iterator[tuple[int, float]]:
+        """Yield documents whose texts fit; some are looked at together.
 
-        Once the time is over, it yields those that come next as long as they are known.
+        Once the time is over, it yields those that come next as long as all are known.
         """
-        while True:
-            batch: list[tuple[int, float]] = []
-            texts: dict[int, _Texts] = {}
-            length, ends = 0, False
-            for row, score in islice(ranked, min(size, _MOST_TOGETHER)):
-                if self.asks_texts and row not in self._known:
-                    if not texts and is_over():
-                        ends = True
-                        break
-                    texts[row] = _texts(self._whole, *self._whole.locate(row))
-                    length += sum(len(text) for _, text in texts[row])
-                batch.append((row, score))
-                if length > _CHARACTERS:
-                    break
-            if not batch:
-                return
-            if texts:
-                self._known.update(zip(texts, self._fit([*texts.values()]), strict=True))
+        known, asks_texts = self._known, self.asks_texts
+        while batch := [*islice(ranked, min(size, _MOST_TOGETHER))]:
+            new = [row for row, _ in batch if row not in known] if asks_texts else []
+            parts = self._in_parts(np.array(new, np.int64))
             for row, score in batch:
-                yield row, score, not self.asks_texts or self._known[row]
-            if ends:
-                return
+                if asks_texts and row not in known:
+                    if is_over():
+                        return
+                    rows = next(parts)
+                    texts = _texts_of(self._whole, rows, self._restriction.looked_in)
+                    fit = self._fit(len(rows), texts)
+                    known.update(zip(rows.tolist(), fit, strict=True))
+                if not asks_texts or known[row]:
+                    yield row, score
             size *= 2
 
-    def _fit(self, texts_of: Sequence[_Texts]) -> list[bool]:
-        """Say of each document whether its texts fit."""
-        texts = [text for own in texts_of for _, text in own]
-        fields = [field for own in texts_of for field, _ in own]
-        owners = np.repeat(np.arange(len(texts_of)), [len(own) for own in texts_of])
+    def _in_parts(self, rows: Int64) -> Iterator[Int64]:
+        """Cut rows into those whose texts are looked at together."""
+        sizes = np.zeros(len(rows), np.int64)
+        for view, places, numbers in self._whole.by_segment(rows):
+            for name in _looked_in(self._whole, view.segment, self._restriction.looked_in):
+                sizes[places] += view.segment.texts_of(name or "text").most_bytes(numbers)
+        first, before = 0, 0
+        for last, end in enumerate(np.cumsum(sizes).tolist(), start=1):
+            if end - before > _BYTES or last == len(rows):
+                yield rows[first:last]
+                first, before = last, end
+
+    def _fit(self, count: int, given: Sequence[_Text]) -> list[bool]:
+        """Say of so many documents whether their texts fit."""
+        owners = np.array([owner for owner, _, _ in given], np.int64)
+        fields = [field for _, field, _ in given]
+        texts = [text for _, _, text in given]
         analyzer, fit = self._whole.analyzer, self._restriction.fit
         scanner = borrow(analyzer) if len(texts) > 1 else None
         if scanner is None:
             wanted = self._restriction.spellings
             words = [whole_words(analyzer, text, wanted) for text in texts]
-            have = fit(len(texts_of), owners, fields, lambda one: [*map(one.found_in, words)])
+            have = fit(count, owners, fields, lambda one: [*map(one.found_in, words)])
         else:
             scanned = scanner.scan(texts)
-            have = fit(len(texts_of), owners, fields, lambda one: one.found_in_each(scanned))
+            have = fit(count, owners, fields, lambda one: one.found_in_each(scanned))
             give_back(analyzer, scanner)  # after an error it is not used again
         result: list[bool] = have.tolist()
         return result
@@ -198,21 +205,58 @@ def _check_fields(snapshot: Snapshot, restriction: Restriction) -> None:
             )
 
 
-def _texts(snapshot: Snapshot, segment_index: int, number: int) -> _Texts:
-    """Return the texts of a document, each with its field; not those of weight 0."""
-    segment, weights = snapshot.views[segment_index].segment, dict(snapshot.parameters.fields or ())
-    stored = [(name, segment.texts_of(name or "text")) for name in segment.names or (None,)]
-    texts = [(name, column.texts((number,))[0]) for name, column in stored]
-    given = [(name, text) for name, text in texts if text is not None]
-    if not given:
-        raise ValueError(
-            "phrases, and parts of stop words alone, are looked for in the stored texts, and that "
-            f"of the document {segment.id_of(number)!r} is not stored: add texts with "
-            "store_text=True, or ask for words in must alone"
-        )
-    return [
-        (name, text) for name, text in given if name is None or (name != CONTEXT and weights[name])
+def _texts_of(snapshot: Snapshot, rows: Int64, fields: Collection[str | None]) -> list[_Text]:
+    """Return the texts of documents, each with the place of its document among the rows."""
+    places = np.arange(len(rows))
+    each = [
+        _texts(snapshot, view.segment, numbers.tolist(), places[own].tolist(), fields)
+        for view, own, numbers in snapshot.by_segment(rows)
     ]
+    return each[0] if len(each) == 1 else [*chain.from_iterable(each)]
+
+
+def _texts(
+    snapshot: Snapshot,
+    segment: Segment,
+    numbers: Sequence[int],
+    owners: Sequence[int],
+    fields: Collection[str | None],
+) -> list[_Text]:
+    """Return the texts of documents in some fields, with their owners; none of weight 0."""
+    names = _looked_in(snapshot, segment, fields)
+    columns = [segment.texts_of(name or "text").texts(numbers) for name in names]
+    if all(None in column for column in columns):
+        each = enumerate(numbers)
+        _check_stored(segment, [n for at, n in each if all(own[at] is None for own in columns)])
+    return [
+        (owner, name, text)
+        for name, column in zip(names, columns, strict=True)
+        for owner, text in zip(owners, column, strict=True)
+        if text is not None
+    ]
+
+
+def _looked_in(
+    snapshot: Snapshot, segment: Segment, fields: Collection[str | None]
+) -> list[str | None]:
+    """Return the fields of a segment that are looked in if these are, or all (``None``)."""
+    if segment.names is None:
+        return [None]
+    weights, every = dict(snapshot.parameters.fields or ()), None in fields
+    named = [name for name in segment.names if every or name in fields]
+    return [name for name in named if name != CONTEXT and weights[name]]
+
+
+def _check_stored(segment: Segment, numbers: Sequence[int]) -> None:
+    """Check that each document has a text in some field."""
+    columns = [segment.texts_of(name).texts(numbers) for name in segment.names or ("text",)]
+    for number, *own in zip(numbers, *columns, strict=True):
+        if own.count(None) == len(own):
+            raise ValueError(
+                "phrases, and parts of stop words alone, are looked for in the stored texts, and "
+                f"that of the document {segment.id_of(number)!r} is not stored: add texts with "
+                "store_text=True, or ask for words in must alone"
+            )
 
 
 def _best_first(
@@ -233,12 +277,12 @@ def _all_by_score(
     """Yield all documents of the masks, best first: they need not have a term of the query."""
     rows = snapshot.rows_of(masks)
     scores = ranking.score_all(snapshot, terms)[rows]
+    if min_score is not None:
+        rows, scores = rows[scores >= min_score], scores[scores >= min_score]
     order = np.argsort(-scores, kind="stable")
-    for place in order:
-        score = float(scores[place])
-        if min_score is not None and score < min_score:
-            return
-        yield int(rows[place]), score
+    for first in range(0, len(order), _MOST_TOGETHER):  # the first are often enough
+        some = order[first : first + _MOST_TOGETHER]
+        yield from zip(rows[some].tolist(), scores[some].tolist(), strict=True)
 
 
 def parts_filter(snapshot: Snapshot, asked: RestrictedTerms) -> Filter:
@@ -295,9 +339,10 @@ def explain_parts(
         has = not missing
         if has and one.words is not None:
             if words is None:
-                texts, analyzer = _texts(snapshot, *place), snapshot.analyzer
+                segment, analyzer = snapshot.views[place[0]].segment, snapshot.analyzer
+                texts = _texts(snapshot, segment, place[1:], (0,), restriction.looked_in)
                 wanted = restriction.spellings
-                words = [(field, whole_words(analyzer, text, wanted)) for field, text in texts]
+                words = [(field, whole_words(analyzer, text, wanted)) for _, field, text in texts]
             fields = (own for field, own in words if one.field in (None, field))
             has = any(map(one.words.found_in, fields))
         parts.append(PartExplanation(one.kind, _shown(one), has == one.wanted, missing))

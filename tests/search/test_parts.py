@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, count, repeat
@@ -17,10 +17,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bm25rag import Analyzer, BM25Index, Document, Query
-from bm25rag.analysis.word_scanner import borrow, give_back
+from bm25rag.analysis.word_scanner import ScannedWords, WordScanner, borrow, give_back
 from bm25rag.analysis.written import WholeWords, whole_words, written
 from bm25rag.errors import CorruptIndexError, IncompleteWarning
 from bm25rag.hybrid import HybridSearch
+from bm25rag.kernels import backend
 from bm25rag.search.phrases import WordsInText
 from support.constants import SMALL
 from support.environment import INTERPRETED
@@ -200,7 +201,7 @@ def test_so_it_is_with_small_constants(
     texts: list[list[str]], query: Parts, label: int, again: list[int], gone: list[int], k: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bm25rag.search.parts._CHARACTERS", 8)
+        patch.setattr("bm25rag.search.parts._BYTES", 8)
         check(*held(texts, again, gone), query, k, label)
 
 
@@ -551,6 +552,27 @@ def test_a_search_that_is_cut_says_so_and_has_the_best() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         index.search(query.replaced(phrases=[], must=["x"]))  # looks at no text
+
+
+def test_only_texts_of_the_fields_in_question_are_looked_at_and_many_of_them_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if backend.current().scanner is None:
+        pytest.skip("texts are looked at one by one without the compiled scanner")
+    index = BM25Index(fields={"title": 1.0, "text": 1.0})
+    index.add([{"title": "of the", "text": f"the of {number}"} for number in range(5000)])
+    scanned: list[Sequence[str]] = []
+    scan = WordScanner.scan
+
+    def noting(self: WordScanner, texts: Sequence[str]) -> ScannedWords:
+        scanned.append(texts)
+        return scan(self, texts)
+
+    monkeypatch.setattr(WordScanner, "scan", noting)
+    assert not index.search(Query(phrases=[{"title": "the of"}]))
+    assert {*chain.from_iterable(scanned)} == {"of the"}
+    assert sum(map(len, scanned)) == 5000
+    assert len(scanned) < 15
 
 
 def test_both_retrievers_find_what_a_query_restricts_them_to() -> None:
