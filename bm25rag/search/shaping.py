@@ -17,7 +17,7 @@ from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.checks import check_count
 from bm25rag.decay import Decay, DecayLike, Prior, multiplied_each, read_decay
 from bm25rag.documents import Hit
-from bm25rag.filters import Condition, Filter
+from bm25rag.filters import Condition, Filter, Not
 from bm25rag.filters.operators import In
 from bm25rag.filters.parse import parse_path
 from bm25rag.filters.values import canonical, value_at
@@ -70,24 +70,30 @@ class Shaping:
             depth = min(depth, groups.most)
         width = max(_FIRST, 2 * depth)
         ranked = rank(width, floor, None)
+        has_all = True  # whether what is ranked lacks no match that is as good
         while True:
             rows, scores, sure = self._lowered(ranked, floor, min_score)
-            bests = np.arange(len(rows))
+            bests = own = np.arange(len(rows))
             if groups is not None:  # the places at which they occur first
-                bests = np.sort(np.unique(groups.of(rows), return_index=True)[1])
+                own = groups.of(rows)
+                bests = np.sort(np.unique(own, return_index=True)[1])
             enough = len(bests) >= depth
             if ranked.complete or (enough and bests[depth - 1] < sure):
                 break
             if enough:  # what cannot reach that score even if nothing lowers it is no result
                 floor = float(scores[bests[depth - 1]])
             width *= _GROWTH
-            ranked = rank(width, floor, None)
+            if not enough and self.decay is None and groups is not None and groups.are_looked_up:
+                ranked = _with_other_groups(ranked, groups, own[bests], width, rank, floor)
+                has_all = False
+            else:
+                ranked = rank(width, floor, None)
         wanted = bests[offset:depth]
         if groups is None or self.per_group == 1:
             return rows[wanted].tolist(), scores[wanted].tolist()
         taken = _Members(groups.of(rows[wanted]).tolist(), self.per_group)
         taken.take(groups.of(rows[:sure]), rows, scores)
-        done = ranked.complete and floor == min_score
+        done = ranked.complete and floor == min_score and has_all
         while taken.open and not done:
             among = None if self._path is None else groups.filter(taken.open)
             ranked = rank(width, min_score, among)
@@ -155,6 +161,20 @@ class Shaping:
         return multipliers
 
 
+def _with_other_groups(
+    ranked: Ranked, groups: Groups, known: Int64, width: int, rank: Rank, floor: float | None
+) -> Ranked:
+    """Add the best of other groups to the best matches.
+
+    Documents of the known groups are left out: of few large groups they are most.
+    """
+    others = rank(width, floor, Not(groups.filter(known[known >= 0].tolist())))
+    new = ~np.isin(others.rows, ranked.rows)  # without a value, documents are not left out
+    rows = np.concatenate((ranked.rows, others.rows[new]))
+    scores = np.concatenate((ranked.scores, others.scores[new]))
+    return Ranked(rows, scores, others.complete)
+
+
 def check_group(group: object, per_group: int) -> tuple[str, ...] | None:
     """Return the path by whose values documents are grouped, if any; raise as ``Shaping``."""
     if check_count("per_group", per_group, least=1) != 1 and group is None:
@@ -212,6 +232,13 @@ class Groups:
     def most(self) -> int | None:
         """How many groups there are at most, >= 1, if that is known."""
         return None if self._coded is None else self._coded.most
+
+    @property
+    def are_looked_up(self) -> bool:
+        """Whether ``filter`` needs the metadata of no documents but those that writes changed."""
+        if self._path is None:
+            return False
+        return all(PathValues(view, self._path).are_looked_up for view in self._snapshot.views)
 
     def of(self, rows: Int64) -> Int64:
         """Return the group of each document."""

@@ -36,9 +36,14 @@ class PathValues:
     @property
     def are_coded(self) -> bool:
         """Whether two documents have equal values if and only if they have the same code."""
+        return self.are_looked_up and not self._view.changed
+
+    @property
+    def are_looked_up(self) -> bool:
+        """Whether so it was before metadata were changed."""
         field = self._field
-        if field is None or self._view.changed:
-            return self._is_kept and not self._view.changed
+        if field is None:
+            return self._is_kept
         reals = field.numbers_of(kinds.REAL)
         finite = not len(reals) or np.isfinite(reals[[0, -1]]).all()
         return bool(finite) and not any(map(field.has, _AMBIGUOUS))
