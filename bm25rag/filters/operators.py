@@ -80,6 +80,8 @@ class _OfMembers(Operator):
 
     def has(self, value: Any) -> bool:
         """Say whether a value is equal to an operand."""
+        if value is None:  # which is asked of every filter, whose mask needs no sets
+            return None in self.members
         kind, (sets, nested) = type(value), self._by_type()
         if kind is list or kind is dict:
             return any(equal(value, member) for member in nested)

@@ -31,6 +31,9 @@ from bm25rag.metadata.field import KNOWN, Field, Path, StringRange, shape_of
 from bm25rag.metadata.fields import Fields
 from bm25rag.metadata.instants import NO_MOMENT, Moments, read_iso, texts_of
 
+# How many strings are read for each that is looked up.
+_SAMPLED = 4
+
 
 def select(fields: Fields, condition: Condition, scan: Callable[[Bool], Bool]) -> Bool:
     """Return which documents pass a condition; ``Condition.matches`` defines what passes.
@@ -68,7 +71,7 @@ def _passing_values(field: Field, operator: Operator) -> Bool:
             _mark_prefix(field, passing, utf8(prefix))
         case Contains(part) | ContainsFolded(part):
             if type(part) is str:
-                _mark_tested(field, passing, kinds.STRING, operator)
+                _mark_containing(field, passing, operator)
         case Equals() | In():
             _mark_equal(field, passing, operator.members)
             _mark_tested(field, passing, kinds.OTHER, operator)
@@ -93,6 +96,17 @@ def _passing_values(field: Field, operator: Operator) -> Bool:
 
 def _mark_tested(field: Field, passing: Bool, kind: int, operator: Operator) -> None:
     passing[field.codes_of(kind)] = list(map(operator.passes, field.values(kind)))
+
+
+def _mark_containing(field: Field, passing: Bool, operator: Contains | ContainsFolded) -> None:
+    """Mark the strings that have a part."""
+    found = field.strings_of(kinds.STRING).containing(
+        utf8(operator.operand), isinstance(operator, ContainsFolded)
+    )
+    if found is None:
+        _mark_tested(field, passing, kinds.STRING, operator)
+    else:
+        passing[field.starts[kinds.STRING] + found] = True
 
 
 def _mark_equal(field: Field, passing: Bool, operands: Sequence[Any]) -> None:
@@ -126,8 +140,11 @@ def _find(field: Field, kind: int, keys: list[Any]) -> Int64:
 def find_strings(strings: StringRange, keys: list[bytes]) -> Int64:
     """Return the positions, among sorted strings, of those keys that are there."""
     # Reading a string costs most, so a sample is read once, and narrows each key's search.
-    step = max(1, len(strings) // len(keys))
-    sample = [strings[position] for position in range(0, len(strings), step)]
+    step = max(1, len(strings) // (_SAMPLED * len(keys)))
+    sample = strings.every(step)
+    if step == 1:
+        at = dict(zip(sample, range(len(sample)), strict=True))
+        return np.array([at[key] for key in keys if key in at], np.int64)
     positions = []
     for key in keys:
         end = bisect_right(sample, key) * step

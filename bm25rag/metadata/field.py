@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise, starmap
@@ -58,6 +59,37 @@ class StringRange(Sequence[bytes]):
     def ascend(self) -> bool:
         """Whether each string is greater than the one before; 0.2 us a string."""
         return all(starmap(operator.lt, pairwise(self)))
+
+    def every(self, step: int) -> list[bytes]:
+        """Return the first string, and each that is so many behind the one before."""
+        starts, ends = (
+            self._starts[first : self._count + first : step].tolist() for first in (0, 1)
+        )
+        return [bytes(self._data[start:end]) for start, end in zip(starts, ends, strict=True)]
+
+    def containing(self, part: bytes, folded: bool) -> Int64 | None:
+        """Return the positions of the strings with a part.
+
+        If ``folded``, the part is case-folded, and so are the strings; ``None`` if one of these is
+        not ASCII.
+        """
+        starts = self._starts.tolist() if self._count else [0]
+        data, base = bytes(self._data[starts[0] : starts[-1]]), starts[0]
+        if folded:
+            if not data.isascii():
+                return None
+            data = data.lower()
+        if not part:
+            return np.arange(self._count)
+        positions, position = [], -1
+        found = data.find(part)
+        while found >= 0:
+            position = bisect_right(starts, found + base, position + 1) - 1
+            end = starts[position + 1] - base
+            if found + len(part) <= end:  # and not on in the next string
+                positions.append(position)
+            found = data.find(part, end)
+        return np.array(positions, np.int64)
 
     def texts(self) -> list[str]:
         """Return the strings, decoded."""

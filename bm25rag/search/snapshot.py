@@ -295,7 +295,7 @@ class Snapshot:
 
     def stats(self) -> dict[str, Any]:
         """Return counts and sizes; see ``BM25Index.stats``."""
-        terms, postings = self._count_terms()
+        terms, postings = self._term_counts
         sizes = [view.segment.sizes for view in self.views]
         by_kind = {kind: sum(size[kind] for size in sizes) for kind in (sizes[0] if sizes else ())}
         if sizes:
@@ -315,8 +315,9 @@ class Snapshot:
             "compaction_frees": self._freed_by_compaction(terms),
         }
 
-    def _count_terms(self) -> tuple[int, int]:
-        """Count the terms of living documents, and their postings.
+    @lazy_property
+    def _term_counts(self) -> tuple[int, int]:
+        """How many terms living documents have, and postings.
 
         The terms of the largest segment are not read: those of 150,000 passages took a second.
         """

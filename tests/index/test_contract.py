@@ -14,6 +14,7 @@ import pytest
 from bm25rag import Analyzer, BM25Index, Document, Hit
 from bm25rag.errors import DocumentNotFoundError, DuplicateIdError, MissingDependencyError
 from bm25rag.search.snapshot import Snapshot
+from bm25rag.segments.view import SegmentView
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -336,6 +337,8 @@ def test_statistics_count_each_term_of_living_documents_once_and_read_no_vocabul
     monkeypatch.setattr(Snapshot, "frequencies", None)
     counts = [(each.stats()["terms"], each.stats()["postings"]) for each in everywhere]
     assert counts == expected
+    monkeypatch.setattr(SegmentView, "frequencies", None)
+    assert [(each.stats()["terms"], each.stats()["postings"]) for each in everywhere] == expected
 
 
 def test_one_numbering_for_rows_scores_ids_and_matrix(index: BM25Index) -> None:

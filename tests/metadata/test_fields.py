@@ -19,6 +19,7 @@ from bm25rag.columns.column import build_column
 from bm25rag.common.strings import utf8
 from bm25rag.errors import CorruptIndexError, FilterError
 from bm25rag.filters import AsMoment, Condition, Filter, Operator, parse_filter
+from bm25rag.filters.operators import In
 from bm25rag.filters.values import instant_of, moment_of
 from bm25rag.metadata.conditions import find_strings
 from bm25rag.metadata.field import StringRange
@@ -184,12 +185,52 @@ def test_sorted_strings_are_united_piece_by_piece(
     assert [[united[place] for place in own] for own in places] == runs
 
 
-@given(st.sets(st.text(max_size=3), min_size=1), st.lists(st.text(max_size=3), min_size=1))
-def test_of_many_strings_those_are_found_that_are_there(there: set[str], sought: list[str]) -> None:
+@given(
+    st.sets(st.text(max_size=3), min_size=1),
+    st.lists(st.text(max_size=3), min_size=1),
+    st.sampled_from([1, 4]),
+)
+def test_of_many_strings_those_are_found_that_are_there(
+    there: set[str], sought: list[str], sampled: int
+) -> None:
     ordered = sorted(there)
     column = build_column(map(utf8, ordered))
-    places = find_strings(StringRange(column, 0, len(column)), list(map(utf8, sought)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bm25rag.metadata.conditions._SAMPLED", sampled)
+        places = find_strings(StringRange(column, 0, len(column)), list(map(utf8, sought)))
     assert [ordered[place] for place in places] == [one for one in sought if one in there]
+
+
+@given(st.sets(st.text("aAsß\ud83d\ude00", max_size=4)), st.text("aasSß\ud83d", max_size=2))
+def test_of_all_strings_those_with_a_part_are_found_at_once(there: set[str], part: str) -> None:
+    ordered = sorted(there, key=utf8)
+    column = build_column(map(utf8, ["aa", *ordered, "aa"]))
+    strings = StringRange(column, 1, len(ordered))  # of others beside it
+    found = strings.containing(utf8(part), False)
+    assert found is not None
+    assert [ordered[place] for place in found] == [one for one in ordered if part in one]
+    folded = strings.containing(utf8(part.casefold()), True)
+    if folded is None:
+        assert not "".join(ordered).isascii()
+    else:
+        assert [ordered[place] for place in folded] == [
+            one for one in ordered if part.casefold() in one.casefold()
+        ]
+
+
+def test_strings_without_a_part_are_not_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 200,000 documents with 28,000 paths, the filter took 12 ms instead of 2."""
+    index = BM25Index.from_texts(["red"] * 9, metadata=[{"path": f"/docs/{n}"} for n in range(9)])
+    monkeypatch.setattr(StringRange, "texts", lambda _: pytest.fail("reads all"))
+    assert index.ids({"path": {"$contains": "s/7"}}) == ["7"]
+    assert index.ids({"path": {"$icontains": "S/7"}}) == ["7"]
+
+
+def test_operands_that_fields_look_up_are_put_in_no_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = BM25Index.from_texts(["red"] * 3, metadata=[{"n": "a"}, {"n": "b"}, {}])
+    monkeypatch.setattr(In, "_by_type", lambda _: pytest.fail("makes sets"))
+    assert index.ids({"n": {"$in": ["b", "c"]}}) == ["1"]
+    assert index.ids({"n": {"$in": ["b", None]}}) == ["1", "2"]
 
 
 @given(st.lists(METADATA, min_size=1, max_size=12), st.lists(FILTERS, min_size=1, max_size=4))
