@@ -21,7 +21,8 @@ from bm25rag.search.finding import check_wanted, find
 from bm25rag.search.query import Query
 from bm25rag.search.query_terms import QueryLike, terms_of
 from bm25rag.search.snapshot import Snapshot
-from bm25rag.segments.postings import LivingPostings, Postings
+from bm25rag.segments.doc_blocks import spans
+from bm25rag.segments.postings import Postings
 
 # Terms in more than one of this many documents are not feedback, nor are very short or long terms.
 _COMMON = 10
@@ -105,15 +106,22 @@ def _vectors(snapshot: Snapshot, rows: Sequence[int], least: int) -> list[dict[s
 def _fill(postings: Postings, tf: UInt32 | Float64, vectors: dict[int, dict[str, float]]) -> None:
     """Fill the vectors of some documents of a segment, by their numbers, given tf of each code."""
     postings.check_all()
-    ascending = sorted(vectors)
-    is_wanted = np.zeros(len(postings.lengths), np.bool_)
-    is_wanted[ascending] = True
-    numbers = np.arange(len(postings.terms), dtype=np.uint32)
-    for run in postings.runs(numbers, LivingPostings(is_wanted)):
-        terms, tfs = np.repeat(run.terms, as_index(run.sizes)), tf.take(as_index(run.tf))
-        counted = zip(terms.tolist(), run.documents.tolist(), tfs.tolist(), strict=True)
-        for term, document, count in counted:
-            vectors[ascending[document]][text_of(postings.terms.column[term])] = count
+    size, indptr = postings.doc_blocks.size, postings.indptr
+    is_wanted = np.zeros(size, np.bool_)  # in any block, which few postings are asked about
+    is_wanted[[number % size for number in vectors]] = True
+    for first, last in spans(indptr):
+        start = int(indptr[first])
+        documents = postings.documents[start : int(indptr[last])]
+        places = start + np.flatnonzero(is_wanted.take(as_index(documents)))
+        terms = first + np.searchsorted(indptr[first + 1 : last + 1], places, side="right")
+        for term in np.unique(terms).tolist():
+            own, starts = places[terms == term], postings.starts(term)
+            blocks = np.searchsorted(starts[1:], own, side="right")
+            numbers = blocks * size + postings.documents[own]
+            counts = tf.take(as_index(postings.codes[own]))
+            for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+                if number in vectors:
+                    vectors[number][text_of(postings.terms.column[term])] = count
 
 
 def _largest(values: Mapping[str, float], limit: int) -> dict[str, float]:

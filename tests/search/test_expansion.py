@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bm25rag import BM25Index
+from bm25rag.segments.postings import Postings
 from support.holding import apply, bits
 from support.reference import Query, Reference
 from support.strategies import Step, corpora, histories, mixed, parameters
@@ -100,6 +101,15 @@ def test_any_history_expands_as_an_index_built_afresh_to_the_bit(
         found = list(index.expand(query, fb_docs=3).items())
         assert found == list(afresh.expand(query, fb_docs=3).items())
         assert bits(index.search(dict(found))) == bits(afresh.search(dict(found)))
+
+
+def test_few_documents_are_looked_for_among_postings_as_they_are_stored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of 150,000 passages all were turned into numbers of documents, which took 100 ms, not 35."""
+    index = BM25Index.from_texts(["wine and cheese", "cats"])
+    monkeypatch.setattr(Postings, "between", None)
+    assert list(index.expand("wine")) == ["wine", "chees"]
 
 
 def test_an_expanded_query_finds_documents_without_its_words() -> None:
