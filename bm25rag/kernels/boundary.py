@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from bm25rag.common.arrays import (
-    Float64,
     Int64,
     UInt8,
     UInt16,
@@ -43,7 +42,6 @@ from bm25rag.common.arrays import (
 from bm25rag.kernels.checks import (
     check_array,
     check_rising,
-    check_search,
     lowest_and_highest,
     require,
 )
@@ -168,28 +166,27 @@ class Backend(ABC):
 
     def search(
         self,
-        segment: SegmentArrays,
-        terms: TermArrays,
+        segments: Sequence[SegmentArrays],
+        terms: Sequence[TermArrays],
+        rows: Rows,
         queries: Queries,
-        floors: Float64,
-        plan: SearchPlan,
+        floor: float,
+        plans: Sequence[SearchPlan | None],
         matches: Matches,
     ) -> None:
-        """Find the best k matches of each query in one segment, which ``matches`` takes.
+        """Find the best k matches of each query in all segments, which ``matches`` takes.
 
-        What the numbers in ``queries`` stand for is in ``terms``; scores must exceed the ``floors``
-        of the queries, (q,), float64.
+        What the numbers in ``queries`` stand for is in ``terms``; scores must exceed ``floor``.
+        Each segment has a plan; ``None``: it is left out.
         """
-        count = len(queries)
-        check_search(segment, terms, plan)
-        check_array("floors", floors, np.float64)
-        check_array("numbers", matches.numbers, np.int64, dimensions=2)
+        _check_parts(segments, terms, rows, plans)
+        check_array("rows", matches.rows, np.int64, dimensions=2)
         check_array("scores", matches.scores, np.float64, dimensions=2)
         check_array("counts", matches.counts, np.int64)
-        require(floors.shape == matches.counts.shape == (count,), "floors or counts")
-        shape = (count, plan.k)
-        require(matches.numbers.shape == matches.scores.shape == shape, "matches of another k")
-        self._search(segment, terms, queries, floors, plan, matches)
+        require(matches.rows.shape == matches.scores.shape, "rows and scores differ in shape")
+        require(matches.rows.shape[1] >= 1, "no column for a match")
+        require(matches.counts.shape == (len(queries),) == matches.rows.shape[:1], "wrong counts")
+        self._search(segments, terms, rows, queries, floor, plans, matches)
 
     def search_one(
         self,
@@ -202,15 +199,13 @@ class Backend(ABC):
         plans: Sequence[SearchPlan | None],
         k: int,
     ) -> tuple[list[int], list[float]]:
-        """Find the best k matches of one query in all segments.
+        """Find the best k matches of one query in all segments: ``search`` without arrays.
 
         ``query`` and ``weights`` are terms and their weights, as ``Queries`` has them; backends
-        check the numbers, and that plans and terms are of their segments. Each segment has a plan;
-        ``None``: it is left out. It returns rows, by score descending, then ascending, and scores,
-        which exceed ``floor``.
+        check the numbers, and that plans and terms are of their segments. It returns rows, by score
+        descending, then ascending, and scores.
         """
-        if not len(segments) == len(terms) == len(plans) == len(rows.segments):
-            require(False, "segments, terms, plans and rows differ in number")
+        _check_parts(segments, terms, rows, plans)
         if weights:
             require(len(weights) == len(query), "terms and weights differ in length")
         return self._search_one(segments, terms, rows, query, weights, floor, plans, k)
@@ -618,3 +613,13 @@ def _check_texts(data: UInt8, offsets: Int64) -> None:
     check_array("data", data, np.uint8)
     check_array("offsets", offsets, np.int64)
     check_rising("offsets", offsets, len(data) - 8)
+
+
+def _check_parts(
+    segments: Sequence[SegmentArrays],
+    terms: Sequence[TermArrays],
+    rows: Rows,
+    plans: Sequence[SearchPlan | None],
+) -> None:
+    if not len(segments) == len(terms) == len(plans) == len(rows.segments):
+        require(False, "segments, terms, plans and rows differ in number")

@@ -49,21 +49,23 @@ class NumpyBackend(Backend):
 
     def _search(
         self,
-        segment: SegmentArrays,
-        terms: TermArrays,
+        segments: Sequence[SegmentArrays],
+        terms: Sequence[TermArrays],
+        rows: Rows,
         queries: Queries,
-        floors: Float64,
-        plan: SearchPlan,
+        floor: float,
+        plans: Sequence[SearchPlan | None],
         matches: Matches,
     ) -> None:
         check_rising("pointers", queries.pointers, len(queries.terms))
-        for query, floor in enumerate(floors.tolist()):
+        parts, k = (segments, terms, rows), matches.rows.shape[1]
+        for query in range(len(queries)):
             span = slice(queries.pointers[query], queries.pointers[query + 1])
             asked, weights = queries.terms[span].tolist(), queries.weights[span].tolist()
-            numbers, best = _search_segment(segment, terms, asked, weights, floor, plan)
-            count = len(numbers)
-            matches.numbers[query, :count], matches.numbers[query, count:] = numbers, -1
-            matches.scores[query, :count], matches.scores[query, count:] = best, -np.inf
+            best, scores = self._search_one(*parts, asked, weights, floor, plans, k)
+            count = len(best)
+            matches.rows[query, :count], matches.rows[query, count:] = best, -1
+            matches.scores[query, :count], matches.scores[query, count:] = scores, -np.inf
             matches.counts[query] = count
 
     def _search_one(

@@ -500,7 +500,7 @@ class SearchPlan:
 class Matches(NamedTuple):
     """Takes what a search finds; unused cells become -1 and -inf."""
 
-    numbers: Int64  # documents by score descending, then number ascending, (q, k)
+    rows: Int64  # of documents by score descending, then ascending, (q, k)
     scores: Float64  # (q, k)
     counts: Int64  # how many matches each query has, (q,)
 

@@ -308,55 +308,125 @@ def _assign(numbers, term, table: _Table, row: _Row, frequency: cython.longlong)
     return cython.cast(dict, numbers).setdefault(term, own)  # which another thread may have
 
 
-def search(arrays, term_arrays, queries, floors, plan, matches):
-    """Find the best k matches of each query in one segment; see ``Backend.search``."""
-    segment: Segment = prepare_segment(arrays)
-    terms: Terms = prepare_terms(term_arrays, segment)
+def search(segments, terms, rows, queries, floor: cython.double, plans, matches):
+    """Find the best k matches of each query in all segments; see ``Backend.search``."""
     pointers: cython.const[cython.longlong][::1] = view(queries.pointers)
     numbers: cython.const[cython.longlong][::1] = view(queries.terms)
     weights: cython.const[cython.double][::1] = view(queries.weights)
-    least: cython.const[cython.double][::1] = view(floors)
-    out_numbers: cython.longlong[:, ::1] = view(matches.numbers)
+    out_rows: cython.longlong[:, ::1] = view(matches.rows)
     out_scores: cython.double[:, ::1] = view(matches.scores)
     out_counts: cython.longlong[::1] = view(matches.counts)
-    prepared: Plan = prepare_plan(plan)
+    places: Rows = prepare_rows(rows)
+    k: cython.Py_ssize_t = out_rows.shape[1]
+    spare_rows: cython.longlong[::1] = empty(k, np.int64)
+    spare_scores: cython.double[::1] = empty(k)
+    count: cython.Py_ssize_t = pointers.shape[0] - 1
     longest: cython.Py_ssize_t = 0
-    rising: cython.bint = pointers[0] >= 0 and pointers[pointers.shape[0] - 1] <= numbers.shape[0]
+    rising: cython.bint = pointers[0] >= 0 and pointers[count] <= numbers.shape[0]
     lowest: cython.longlong = -1
     highest: cython.longlong = -1
+    own_floor: cython.double
+    base: cython.Py_ssize_t
     number: cython.Py_ssize_t
     i: cython.Py_ssize_t
-    for number in range(pointers.shape[0] - 1):
+    for number in range(count):
         rising = rising and pointers[number] <= pointers[number + 1]
         longest = max(longest, pointers[number + 1] - pointers[number])
+        out_counts[number] = 0
     if not rising:
         check_rising("pointers", queries.pointers, numbers.shape[0])
-    for i in range(pointers[0], pointers[pointers.shape[0] - 1]):
+    for i in range(pointers[0], pointers[count]):
         lowest = min(lowest, numbers[i])
         highest = max(highest, numbers[i])
-    check_terms(lowest, highest, terms.idf.shape[0])
-    scratch: Scratch = borrow(segment, prepared, longest)
-    query: Query = scratch.query
-    ordered: Query = scratch.ordered
-    strips: Strips | None = segment.strips
-    if strips is not None and not prepared.filtered_first:
-        number = pointers.shape[0] - 1
-        find_rows(segment, terms, numbers, pointers[0], pointers[number], number * prepared.k)
-    with cython.nogil:
-        for number in range(pointers.shape[0] - 1):
-            resolve(
-                segment, terms, numbers, weights, pointers[number], pointers[number + 1],
-                query, scratch,
-            )  # fmt: skip
-            _answer(segment, strips, prepared, least[number], query, ordered, scratch)
-            for i in range(scratch.collected):
-                out_numbers[number, i] = scratch.numbers[i]
-                out_scores[number, i] = scratch.scores[i]
-            for i in range(scratch.collected, prepared.k):
-                out_numbers[number, i] = -1
-                out_scores[number, i] = -_INFINITY
-            out_counts[number] = scratch.collected
-    give_back(segment, scratch)
+    segment: Segment
+    own: Terms
+    prepared: Plan
+    own_rows: SegmentRows
+    scratch: Scratch
+    query: Query
+    ordered: Query
+    strips: Strips | None
+    for i, plan in enumerate(plans):
+        if plan is None:
+            continue
+        segment = prepare_segment(segments[i])
+        own = prepare_terms(terms[i], segment)
+        prepared = prepare_plan(plan)
+        if not _fits(segment, own, prepared):
+            check_search(segments[i], terms[i], plan)
+        check_terms(lowest, highest, own.idf.shape[0])
+        own_rows = places.segments[i]
+        base = places.bases[i]
+        scratch = borrow(segment, prepared, longest)
+        query = scratch.query
+        ordered = scratch.ordered
+        strips = segment.strips
+        if strips is not None and not prepared.filtered_first:
+            find_rows(segment, own, numbers, pointers[0], pointers[count], count * prepared.k)
+        with cython.nogil:
+            for number in range(count):
+                resolve(
+                    segment, own, numbers, weights, pointers[number], pointers[number + 1],
+                    query, scratch,
+                )  # fmt: skip
+                own_floor = floor
+                if out_counts[number] == k:  # a match must beat the last one
+                    own_floor = max(floor, out_scores[number, k - 1])
+                _answer(segment, strips, prepared, own_floor, query, ordered, scratch)
+                out_counts[number] = _merge_row(
+                    out_rows, out_scores, number, out_counts[number],
+                    scratch, own_rows, base, spare_rows, spare_scores,
+                )  # fmt: skip
+        give_back(segment, scratch)
+    for number in range(count):
+        for i in range(out_counts[number], k):
+            out_rows[number, i] = -1
+            out_scores[number, i] = -_INFINITY
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _fits(segment: Segment, terms: Terms, plan: Plan) -> cython.bint:
+    """Whether terms and a plan are of a segment; see ``check_search``."""
+    return terms.starts.shape[1] == segment.blocks + 1 and plan.size in (-1, segment.size)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _merge_row(
+    rows: cython.longlong[:, ::1],
+    scores: cython.double[:, ::1],
+    number: cython.Py_ssize_t,
+    count: cython.Py_ssize_t,
+    scratch: Scratch,
+    own: SegmentRows,
+    base: cython.Py_ssize_t,
+    spare_rows: cython.longlong[::1],
+    spare_scores: cython.double[::1],
+) -> cython.Py_ssize_t:
+    """Merge what was found in one more segment into the ``count`` of a query; return how many are.
+
+    Equal scores keep the order of the segments.
+    """
+    most: cython.Py_ssize_t = min(count + scratch.collected, rows.shape[1])
+    at: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t = 0
+    place: cython.Py_ssize_t
+    for place in range(count):
+        spare_rows[place] = rows[number, place]
+        spare_scores[place] = scores[number, place]
+    for place in range(most):
+        if i == scratch.collected or (at < count and spare_scores[at] >= scratch.scores[i]):
+            rows[number, place] = spare_rows[at]
+            scores[number, place] = spare_scores[at]
+            at += 1
+        else:
+            rows[number, place] = base + rank_of(own, scratch.numbers[i])
+            scores[number, place] = scratch.scores[i]
+            i += 1
+    return most
 
 
 def search_one(segments, terms, rows, query: list, weights: list, floor: cython.double, plans, k):
@@ -376,9 +446,7 @@ def search_one(segments, terms, rows, query: list, weights: list, floor: cython.
         segment = prepare_segment(segments[i])
         own = prepare_terms(terms[i], segment)
         prepared = prepare_plan(plan)
-        if own.starts.shape[1] != segment.blocks + 1 or (
-            prepared.size >= 0 and prepared.size != segment.size
-        ):
+        if not _fits(segment, own, prepared):
             check_search(segments[i], terms[i], plan)
         scratch = _search_segment(segment, own, query, weights, floor, prepared)
         best, scores = _merge(best, scores, scratch, places, i, most)

@@ -59,8 +59,8 @@ def expand(
 
 
 def _relevance_model(snapshot: Snapshot, feedback: Matches, limit: int) -> dict[str, float]:
-    count, asked = int(feedback.counts[0]), feedback.numbers.shape[1]
-    vectors = _vectors(snapshot, feedback.numbers[0, :count].tolist(), asked)
+    count, asked = int(feedback.counts[0]), feedback.rows.shape[1]
+    vectors = _vectors(snapshot, feedback.rows[0, :count].tolist(), asked)
     model: dict[str, float] = defaultdict(float)
     for vector, score in zip(vectors, feedback.scores[0, :count].tolist(), strict=True):
         if score <= 0.0:  # a share cannot be negative

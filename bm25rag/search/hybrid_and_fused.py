@@ -45,7 +45,7 @@ def search_each(
     """Find the best by their ranks for several queries; see ``BM25Index.search_fused``."""
     check_fusion("rrf", weights, rank_constant, len(queries))
     matches = find(snapshot, queries, _fetched(wanted, fetch_k), check_threads(None))
-    cells = zip(matches.numbers.tolist(), matches.scores.tolist(), matches.counts, strict=True)
+    cells = zip(matches.rows.tolist(), matches.scores.tolist(), matches.counts, strict=True)
     rankings = [_by_row(rows[:count], scores) for rows, scores, count in cells]
     fused = fuse(rankings, "rrf", weights, None, rank_constant)
     return _hits(snapshot, wanted, fused, [*dict.fromkeys(chain.from_iterable(queries))])

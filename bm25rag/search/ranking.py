@@ -12,14 +12,13 @@ import numpy as np
 from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.threads import share
 from bm25rag.kernels import backend
-from bm25rag.kernels.boundary import Backend
-from bm25rag.kernels.records import Allowed, Matches, Queries, SearchPlan
+from bm25rag.kernels.records import Allowed, Matches, SearchPlan
 from bm25rag.search.plain_terms import Terms
 from bm25rag.search.query_terms import resolve_queries
 from bm25rag.search.snapshot import Snapshot, by_row
 
 if TYPE_CHECKING:
-    from bm25rag.search.term_numbers import TermCache
+    pass
 
 Masks: TypeAlias = Sequence[Allowed | None]
 """Which documents of each segment may be returned; ``None``: all."""
@@ -81,22 +80,15 @@ def rank(
     result = Matches(np.empty(shape, np.int64), np.empty(shape), counts)
     if not width or not queries:
         return result
-    if len(snapshot.views) > 1 or masks[0] is not None:  # segments may be skipped
-        result.numbers.fill(-1)
-        result.scores.fill(-np.inf)
     resolved = resolve_queries(snapshot, queries)
-    floor = _floor(min_score)
+    arrays = snapshot.arrays, resolved.cache.arrays, snapshot.rows
+    floor, plans = _floor(min_score), _plans(snapshot, width, masks)
     hot = backend.current()
 
     def fill(first: int, last: int) -> None:
-        part, floors = slice(first, last), np.empty(last - first)
-        floors.fill(floor)
-        queries = resolved.queries.between(first, last)
-        rows, scores, counts = result.numbers[part], result.scores[part], result.counts[part]
-        batch = QueryBatch(snapshot, resolved.cache, queries, floors, rows, scores, counts)
-        for segment, mask in enumerate(masks):
-            if mask is None or mask.count:
-                _search_segment(batch, segment, mask, hot)
+        part = slice(first, last)
+        matches = Matches(result.rows[part], result.scores[part], result.counts[part])
+        hot.search(*arrays, resolved.queries.between(first, last), floor, plans, matches)
 
     workers = min(threads, len(queries) // _QUERIES_PER_THREAD)
     if workers < 2:
@@ -107,55 +99,6 @@ def rank(
     edges = [len(queries) * block // blocks for block in range(blocks + 1)]
     share(pairwise(edges), lambda span: fill(*span), workers)
     return result
-
-
-class QueryBatch(NamedTuple):
-    """The consecutive queries that one thread answers, segment by segment."""
-
-    snapshot: Snapshot
-    cache: TermCache
-    queries: Queries
-    floors: Float64
-    rows: Int64
-    scores: Float64
-    counts: Int64
-
-    def merge(self, rows: Int64, scores: Float64, counts: Int64) -> None:
-        """Merge the matches in a later segment; equal scores keep the order of the segments."""
-        width = self.rows.shape[1]
-        rows = np.concatenate((self.rows, rows), axis=1)
-        scores = np.concatenate((self.scores, scores), axis=1)
-        order = np.argsort(-scores, axis=1, kind="stable")[:, :width]
-        order += rows.shape[1] * np.arange(len(rows))[:, None]
-        self.rows[:], self.scores[:] = rows.take(order), scores.take(order)
-        self.counts[:] = np.minimum(self.counts + counts, width)
-
-
-def _search_segment(batch: QueryBatch, index: int, mask: Allowed | None, hot: Backend) -> None:
-    """Search the segment at ``index``, and merge its matches into those of the batch."""
-    snapshot = batch.snapshot
-    view, segment, base = snapshot.views[index], snapshot.arrays[index], snapshot.bases[index]
-    width = batch.rows.shape[1]
-    direct = index == 0 and width <= segment.size  # the matches of the first need no merging
-    if direct:
-        rows, scores, counts = batch.rows, batch.scores, batch.counts
-    else:
-        shape = (len(batch.rows), min(width, segment.size))
-        rows, scores = np.empty(shape, np.int64), np.empty(shape)
-        counts = np.empty(shape[0], np.int64)
-    plan, matches = _plan(rows.shape[1], mask), Matches(rows, scores, counts)
-    terms = batch.cache.arrays[index]
-    hot.search(segment, terms, batch.queries, batch.floors, plan, matches)
-    if not direct and not counts.any():
-        return  # no match of a small segment beats those found before
-    if base or not view.is_whole:
-        used = rows >= 0
-        rows[used] = view.rows.ranks(rows[used]) + base
-    if not direct:
-        batch.merge(rows, scores, counts)
-    if index + 1 < len(snapshot.views):
-        # From now on, a match must beat the last one of a full row.
-        np.maximum(batch.floors, batch.scores[:, -1], out=batch.floors)
 
 
 def rank_one(

@@ -52,10 +52,6 @@ def queries(pointers: Any = (0, 1), numbers: Any = (0,), weights: Any = ()) -> Q
     return Queries(np.array(pointers, np.int64), np.array(numbers, np.int64), np.array(weights))
 
 
-def floors(count: int = 1) -> Any:
-    return np.full(count, -np.inf)
-
-
 def plan(**changed: Any) -> SearchPlan:
     values: dict[str, Any] = {
         "k": 3,
@@ -75,24 +71,25 @@ def matches(queries: int = 1, k: int = 3) -> Matches:
     )
 
 
-def search(*given: Any) -> Matches:
-    for place, made in enumerate((segment, terms, queries, floors, plan, matches)):
+def search(*given: Any, places: Rows | None = None) -> Matches:
+    """Search one segment."""
+    for place, made in enumerate((segment, terms, queries, plan, matches)):
         if len(given) <= place:
             given = (*given, made())
-    backends.current().search(*given)
-    return given[-1]
+    one, own, asked, wanted, found = given
+    places = Rows([rows_of([], one.size)]) if places is None else places
+    backends.current().search([one], [own], places, asked, -np.inf, [wanted], found)
+    return found
 
 
 def ask(pointers: list[int], numbers: Any = (0,)) -> Matches:
     count = len(pointers) - 1
-    return search(
-        segment(), terms(), queries(pointers, numbers), floors(count), plan(), matches(count)
-    )
+    return search(segment(), terms(), queries(pointers, numbers), plan(), matches(count))
 
 
 def test_what_fits_together_is_searched() -> None:
     found = search()
-    assert found.numbers.tolist() == [[0, 1, -1]]
+    assert found.rows.tolist() == [[0, 1, -1]]
     assert found.scores.tolist() == [[0.5, 0.5, -np.inf]]
     assert found.counts.tolist() == [2]
     assert search_one([0]) == ([0, 1], [0.5, 0.5])
@@ -130,8 +127,11 @@ def test_what_fits_together_is_searched() -> None:
         (lambda: allow([0, 2]), ValueError, "allowed do not ascend to 2"),
         (lambda: with_limits(k=0), ValueError, "k and window"),
         (lambda: with_limits(window=0), ValueError, "k and window"),
-        (lambda: with_limits(k=4), ValueError, "matches of another k"),
-        (lambda: search(segment(), terms(), queries(), floors(2)), ValueError, "floors or counts"),
+        (lambda: into(matches(1, 0)), ValueError, "no column for a match"),
+        (lambda: into(matches(2)), ValueError, "wrong counts"),
+        (lambda: into(matches()._replace(counts=np.zeros(2, "i8"))), ValueError, "wrong counts"),
+        (lambda: into(matches()._replace(scores=np.zeros((1, 2)))), ValueError, "differ in shape"),
+        (lambda: search(places=Rows([])), ValueError, "differ in number"),
         (lambda: search_one([1]), ValueError, "has no postings"),
         (lambda: search_one([0, -2]), ValueError, "a negative number"),
         (lambda: search_one([0], [1.0, 2.0]), ValueError, "terms and weights differ"),
@@ -195,7 +195,11 @@ def allow(numbers: Any) -> Allowed:
 
 
 def with_limits(**changed: Any) -> Matches:
-    return search(segment(), terms(), queries(), floors(), plan(**changed))
+    return search(segment(), terms(), queries(), plan(**changed))
+
+
+def into(found: Matches) -> Matches:
+    return search(segment(), terms(), queries(), plan(), found)
 
 
 def search_one(query: Any, weights: Any = (), **changed: Any) -> tuple[list[int], list[float]]:
@@ -234,6 +238,12 @@ def test_matches_of_several_segments_are_merged() -> None:
     same = [terms()] * 3
     found = search_some(own=same, places=Rows([small[0]] * 3), plans=[plan(k=2)] * 3, k=3)
     assert found == ([0, 1, 2], [0.5] * 3)
+    batch, asked = matches(2, 4), queries([0, 1, 1], [0])
+    parts = [segment()] * 3, weighted, Rows(small), asked, -np.inf, plans
+    backends.current().search(*parts, batch)
+    assert batch.rows.tolist() == [[3, 0, 1, -1], [-1] * 4]
+    assert batch.scores.tolist() == [[1.5, 0.5, 0.5, -np.inf], [-np.inf] * 4]
+    assert batch.counts.tolist() == [3, 0]
 
 
 def test_strings_of_several_columns_are_decoded_or_left_to_python() -> None:

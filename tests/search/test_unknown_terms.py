@@ -6,7 +6,7 @@ bm25s 0.3 with its Numba backend crashes with a segmentation fault on an unknown
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from typing import Any
@@ -17,9 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bm25rag import BM25Index
-from bm25rag.common.arrays import Float64
 from bm25rag.kernels.boundary import Backend
-from bm25rag.kernels.records import Matches, Queries, SearchPlan, SegmentArrays, TermArrays
+from bm25rag.kernels.records import Queries, Rows, SegmentArrays, TermArrays
 from support.environment import INTERPRETED
 
 KNOWN = ["red", "boat", "tea"]
@@ -48,27 +47,28 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
     def search(
         self: Backend,
-        segment: SegmentArrays,
-        terms: TermArrays,
+        segments: Sequence[SegmentArrays],
+        all_terms: Sequence[TermArrays],
+        rows: Rows,
         queries: Queries,
-        floors: Float64,
-        plan: SearchPlan,
-        matches: Matches,
+        *others: Any,
     ) -> None:
-        documents, codes, pointers = segment.documents, segment.codes, queries.pointers
-        assert len(documents) == len(codes)
-        assert not len(codes) or int(codes.max()) < len(segment.weights)
+        pointers = queries.pointers
         assert len(queries.weights) in (0, len(queries.terms))
         assert pointers[0] >= 0
         assert pointers[-1] <= len(queries.terms)
         assert np.all(np.diff(pointers) >= 0)
         numbers = queries.terms[pointers[0] : pointers[-1]]
-        assert np.all((numbers >= -1) & (numbers < min(len(terms.starts), len(terms.idf))))
-        spans = terms.starts[numbers[numbers >= 0]]
-        assert np.all(np.diff(spans, axis=1) >= 0)
-        assert np.all((spans >= 0) & (spans <= len(documents)))
+        for segment, terms in zip(segments, all_terms, strict=True):
+            documents, codes = segment.documents, segment.codes
+            assert len(documents) == len(codes)
+            assert not len(codes) or int(codes.max()) < len(segment.weights)
+            assert np.all((numbers >= -1) & (numbers < min(len(terms.starts), len(terms.idf))))
+            spans = terms.starts[numbers[numbers >= 0]]
+            assert np.all(np.diff(spans, axis=1) >= 0)
+            assert np.all((spans >= 0) & (spans <= len(documents)))
         seen.extend(numbers.tolist())
-        checked_search(self, segment, terms, queries, floors, plan, matches)
+        checked_search(self, segments, all_terms, rows, queries, *others)
 
     checked_search = Backend.search
     monkeypatch.setattr(Backend, "search", search)
