@@ -1,5 +1,5 @@
 from bm25rag.kernels.checksum cimport crc_after
-from bm25rag.kernels.rows cimport first_from
+from bm25rag.kernels.rows cimport SegmentRows, first_from
 from bm25rag.kernels.utf8 cimport text_of
 
 cdef extern from * nogil:
@@ -87,10 +87,12 @@ cdef bint _lies_right(_Strings strings, Py_ssize_t number) noexcept nogil
 cdef Py_ssize_t _first_of(const unsigned int[::1] keys, unsigned int key) noexcept nogil
 cdef bint find_term(Postings postings, const unsigned char *name, Py_ssize_t size,
                      unsigned int key, long long *starts) noexcept nogil
-cdef Py_ssize_t count_common(Postings postings, const long long *starts,
-                             const unsigned int[::1] numbers) noexcept nogil
-cdef Py_ssize_t _place_of(Postings postings, Py_ssize_t low, Py_ssize_t stop,
-                          Py_ssize_t number) noexcept nogil
+cdef Py_ssize_t count_living(Postings postings, long long *starts,
+                             SegmentRows rows) noexcept nogil
+cdef Py_ssize_t _count_common(Postings postings, long long *starts,
+                              const unsigned int[::1] numbers) noexcept nogil
+cdef Py_ssize_t _first_from(const unsigned short[::1] documents, Py_ssize_t low,
+                            Py_ssize_t stop, Py_ssize_t number) noexcept nogil
 cdef bint _is_string(_Strings strings, Py_ssize_t number, const unsigned char *name,
                      Py_ssize_t size) noexcept nogil
 cdef int _wrong(const unsigned short[::1] numbers, Py_ssize_t first, const long long *edges,

@@ -18,14 +18,18 @@ _NUMBERS = cython.declare(cython.Py_ssize_t, 1 << 16)
 _GUESSED = cython.declare(cython.Py_ssize_t, 64)
 # Strings of so many bytes in all are near enough to the processor, as a few thousand ids are.
 _NEAR = cython.declare(cython.Py_ssize_t, 1 << 18)
-# Documents of a term that are looked for among others at most.
+# Documents that are looked for among those of a term at most, or the other way round, to count
+# them; and documents of a term that are looked up in a mask. A search takes as long as so many of
+# these. What takes longer, Python does and remembers.
 _COUNTED = cython.declare(cython.Py_ssize_t, 1 << 12)
+_MASKED = cython.declare(cython.Py_ssize_t, 1 << 15)
+_SEARCHED = cython.declare(cython.Py_ssize_t, 16)
 # Strings of more that are fetched together, and then decoded.
 _TOGETHER = cython.declare(cython.Py_ssize_t, 16)
 
 if not cython.compiled:
     from bm25rag.kernels.checksum import crc_after
-    from bm25rag.kernels.rows import first_from
+    from bm25rag.kernels.rows import SegmentRows, first_from
     from bm25rag.kernels.utf8 import text_of
 
     def length_of(piece: int) -> int:
@@ -377,58 +381,93 @@ def find_term(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def count_common(
+def count_living(
+    postings: Postings, starts: cython.pointer[cython.longlong], rows: SegmentRows
+) -> cython.Py_ssize_t:
+    """Count the living documents of a term; -1 if that would take long.
+
+    ``starts`` are as ``find_term`` writes them; where they are right, so are the documents.
+    """
+    count: cython.Py_ssize_t = starts[postings.doc_blocks] - starts[0]
+    fewer: cython.Py_ssize_t = min(count, rows.numbers.shape[0])
+    if rows.kept:
+        return _count_common(postings, starts, rows.numbers) if fewer <= _COUNTED else -1
+    if fewer * _SEARCHED < count:
+        return count - _count_common(postings, starts, rows.numbers) if fewer <= _COUNTED else -1
+    if count > _MASKED:
+        return -1
+    living: cython.Py_ssize_t = 0
+    block: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    for block in range(postings.doc_blocks):
+        for place in range(starts[block], starts[block + 1]):
+            living += rows.living[block * postings.block_size + postings.documents[place]]
+    return living
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _count_common(
     postings: Postings,
     starts: cython.pointer[cython.longlong],
     numbers: cython.const[cython.uint][::1],
 ) -> cython.Py_ssize_t:
-    """Count the documents of a term that are among ascending ones; -1 if that would take long.
-
-    ``starts`` are as ``find_term`` writes them; where they are right, so are the documents.
-    """
+    """Count the documents of a term that are among ascending ones."""
     place: cython.Py_ssize_t = starts[0]
     stop: cython.Py_ssize_t = starts[postings.doc_blocks]
     common: cython.Py_ssize_t = 0
     block: cython.Py_ssize_t = 0
     at: cython.Py_ssize_t = 0
     number: cython.Py_ssize_t
-    if min(stop - place, numbers.shape[0]) > _COUNTED:
-        return -1
     if stop - place <= numbers.shape[0]:
         for place in range(starts[0], stop):
             while place >= starts[block + 1]:
                 block += 1
             number = block * postings.block_size + postings.documents[place]
             at = first_from(numbers, at, number)
-            if at < numbers.shape[0] and numbers[at] == number:
-                common += 1
+            common += at < numbers.shape[0] and numbers[at] == number
         return common
     for at in range(numbers.shape[0]):
         number = numbers[at]
         block = number // postings.block_size
-        place = _place_of(postings, starts[block], starts[block + 1], number)
-        if place >= 0:
-            common += 1
+        place = _first_from(
+            postings.documents,
+            max(place, cython.cast(cython.Py_ssize_t, starts[block])),
+            starts[block + 1],
+            number % postings.block_size,
+        )
+        common += place < starts[block + 1] and (
+            postings.documents[place] == number % postings.block_size
+        )
     return common
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _place_of(
-    postings: Postings, low: cython.Py_ssize_t, stop: cython.Py_ssize_t, number: cython.Py_ssize_t
+def _first_from(
+    documents: cython.const[cython.ushort][::1],
+    low: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    number: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Return where a document is among the postings of its block; -1 if it is not."""
-    within: cython.Py_ssize_t = number % postings.block_size
-    high: cython.Py_ssize_t = stop
+    """Do as ``first_from`` for documents of a block, up to ``stop``."""
+    high: cython.Py_ssize_t = low
+    step: cython.Py_ssize_t = 1
     middle: cython.Py_ssize_t
+    while high < stop and documents[high] < number:
+        low = high + 1
+        high += step
+        step *= 2
+    high = min(high, stop)
     while low < high:
         middle = (low + high) // 2
-        if postings.documents[middle] < within:
+        if documents[middle] < number:
             low = middle + 1
         else:
             high = middle
-    return low if low < stop and postings.documents[low] == within else -1
+    return low
 
 
 @cython.cfunc

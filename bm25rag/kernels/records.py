@@ -200,13 +200,25 @@ class SegmentRows:
     They are all of ``size`` but those of ``numbers``, or if ``kept``, these: ascending, uint32.
     """
 
-    __slots__ = ("_living_before", "count", "kept", "numbers", "size")
+    __slots__ = ("_living", "_living_before", "count", "kept", "numbers", "size")
 
     def __init__(self, numbers: UInt32, size: int, kept: bool = False) -> None:
         _check_documents("rows", numbers, size)
         self.numbers, self.size, self.kept = numbers, size, kept
         self.count: int = len(numbers) if kept else size - len(numbers)
+        self._living: Bool | None = None
         self._living_before: UInt32 | None = None
+
+    @property
+    def living(self) -> Bool | None:
+        """Which documents live, bool (n,); ``None`` if all do."""
+        if self.count == self.size or self._living is not None:
+            return self._living
+        living = np.full(self.size, not self.kept)
+        living[as_index(self.numbers)] = self.kept
+        if not self.kept:  # a part keeps nothing of the others
+            self._living = living
+        return living
 
     def ranks(self, numbers: Int64) -> Int64:
         """Return the rows of living documents by their numbers."""

@@ -1,6 +1,7 @@
 cdef class SegmentRows:
     cdef const unsigned int[::1] numbers
     cdef bint kept
+    cdef const unsigned char[::1] living
 
 cdef class Rows:
     cdef list segments

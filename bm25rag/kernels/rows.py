@@ -27,6 +27,8 @@ def prepare_segment_rows(rows) -> SegmentRows:
     prepared: SegmentRows = SegmentRows()
     prepared.numbers = view(rows.numbers)
     prepared.kept = rows.kept
+    living = None if rows.kept else rows.living
+    prepared.living = view(np.empty(0, np.uint8) if living is None else living.view(np.uint8))
     return prepared
 
 
@@ -49,9 +51,19 @@ def prepare_rows(rows) -> Rows:
 def first_from(
     numbers: cython.const[cython.uint][::1], low: cython.Py_ssize_t, number: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
-    """Return where the first of ascending numbers is, from ``low`` on, that is not below one."""
-    high: cython.Py_ssize_t = numbers.shape[0]
+    """Return where the first of ascending numbers is, from ``low`` on, that is not below one.
+
+    It takes as many steps as there are bits in how far that is.
+    """
+    count: cython.Py_ssize_t = numbers.shape[0]
+    high: cython.Py_ssize_t = low
+    step: cython.Py_ssize_t = 1
     middle: cython.Py_ssize_t
+    while high < count and cython.cast(cython.Py_ssize_t, numbers[high]) < number:
+        low = high + 1
+        high += step
+        step *= 2
+    high = min(high, count)
     while low < high:
         middle = (low + high) // 2
         if cython.cast(cython.Py_ssize_t, numbers[middle]) < number:

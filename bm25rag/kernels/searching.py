@@ -31,7 +31,7 @@ if not cython.compiled:
     from bm25rag.kernels.collecting import keep_best, start
     from bm25rag.kernels.exact import rank, rank_signed
     from bm25rag.kernels.filtered import rank_filtered
-    from bm25rag.kernels.lookup import count_common, find_term, prepare_postings
+    from bm25rag.kernels.lookup import count_living, find_term, prepare_postings
     from bm25rag.kernels.planning import choose_way, order_by_bound, resolve
     from bm25rag.kernels.rows import Rows, SegmentRows, prepare_rows, prepare_segment_rows, rank_of
     from bm25rag.kernels.scratch import (
@@ -240,7 +240,6 @@ def _look_up(numbers, term, table: _Table, unknown: list):
     frequency: cython.longlong = 0
     column: _Column
     first: cython.Py_ssize_t
-    common: cython.Py_ssize_t
     is_verified: cython.bint
     counts: cython.bint = table.counts
     for column in table.columns:
@@ -256,9 +255,8 @@ def _look_up(numbers, term, table: _Table, unknown: list):
         found: cython.Py_ssize_t = starts[column.postings.doc_blocks] - starts[0]
         if counts and found and (column.rows.kept or column.rows.numbers.shape[0]):
             with cython.nogil:
-                common = count_common(column.postings, starts, column.rows.numbers)
-            counts = common >= 0
-            found = common if column.rows.kept else found - common
+                found = count_living(column.postings, starts, column.rows)
+            counts = found >= 0
         frequency += found
     if not counts:
         frequency = numbers.count(term, row.places)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bm25rag.common.arrays import Bool, Int64, UInt32, as_index
+from bm25rag.common.arrays import Int64, UInt32
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels.records import Allowed, SegmentRows
 from bm25rag.metadata.mask_cache import MaskCache
@@ -46,16 +46,9 @@ class PartView(SegmentView):
 
     @property
     def deleted(self) -> UInt32:  # type: ignore[override]
-        return np.flatnonzero(~self._mask()).astype(np.uint32)
-
-    @property
-    def living(self) -> Bool | None:
-        return None if self.is_whole else self._mask()
-
-    def _mask(self) -> Bool:
-        mask = np.zeros(len(self.segment), np.bool_)
-        mask[as_index(self._kept)] = True
-        return mask
+        living = self.living
+        none = np.empty(0, np.uint32)
+        return none if living is None else np.flatnonzero(~living).astype(np.uint32)
 
     @lazy_property
     def allowed(self) -> Allowed | None:

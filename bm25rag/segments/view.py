@@ -34,7 +34,6 @@ class SegmentView:
         # Numbers of the deleted documents, ascending.
         self.deleted: UInt32 = all_deleted(changes)
         self.masks: MaskCache = MaskCache() if masks is None else masks
-        self._living: Bool | None = None
         self._changed: dict[int, bytes] | None = None
         # How many postings of a term are of deleted documents, by where its postings lie.
         self._deleted_postings: dict[tuple[int, int], int] = {}
@@ -69,11 +68,7 @@ class SegmentView:
     @property
     def living(self) -> Bool | None:
         """Which documents live, (n,), bool; ``None`` if all do."""
-        if len(self.deleted) and self._living is None:
-            living = np.ones(len(self.segment), np.bool_)
-            living[as_index(self.deleted)] = False
-            self._living = living
-        return self._living
+        return self.rows.living
 
     @lazy_property
     def allowed(self) -> Allowed | None:
