@@ -256,9 +256,9 @@ class Backend(ABC):
     def decode_each(
         self, columns: list[StringArrays], segments: list[int], numbers: Sequence[int]
     ) -> list[str] | None:
-        """Decode strings of several columns, given which and their numbers; raise as ``decode``.
+        """Decode strings of several columns, given which and their numbers.
 
-        It returns ``None`` if that is left to ``decode``.
+        It returns ``None`` if that is left to ``decode``, as strings are that are not UTF-8.
         """
         return None
 

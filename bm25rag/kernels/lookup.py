@@ -226,13 +226,16 @@ def decode_each(columns: list, segments: list, numbers):
     strings: _Strings
     segment: cython.Py_ssize_t
     i: cython.Py_ssize_t
-    for i in range(len(decoded)):
-        segment = segments[i]
-        if not 0 <= segment < len(columns):
-            return None
-        strings = prepare_strings(columns[segment])
-        if strings.width == 2 or not _decode_one(strings, decoded, i):
-            return None
+    try:
+        for i in range(len(decoded)):
+            segment = segments[i]
+            if not 0 <= segment < len(columns):
+                return None
+            strings = prepare_strings(columns[segment])
+            if strings.width == 2 or not _decode_one(strings, decoded, i):
+                return None
+    except UnicodeDecodeError:
+        return None
     return decoded
 
 

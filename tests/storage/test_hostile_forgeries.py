@@ -268,6 +268,18 @@ def test_two_segments_with_one_id_are_not_merged(taken_apart: Folder, tmp_path: 
         BM25Index.open(tmp_path / "index", mode="w").compact()
 
 
+def test_a_hit_whose_id_is_no_text_is_named_among_those_of_several_segments(
+    taken_apart: Folder, tmp_path: Path, backend: str
+) -> None:
+    forged = taken_apart.copy()
+    id_that_is_no_text(forged.pieces[0])
+    forged.write(tmp_path / "index")
+    index = BM25Index.open(tmp_path / "index")
+    for ask in (lambda: index.search("plumless red"), index.search_batch(["plumless red"]).hits):
+        with pytest.raises(CorruptIndexError, match="a stored string is not UTF-8"):
+            ask()
+
+
 @pytest.mark.parametrize("name", ["commit", "next_id"])
 def test_a_count_that_would_soon_end_is_named(
     taken_apart: Folder, tmp_path: Path, name: str
