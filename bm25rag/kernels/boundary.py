@@ -24,7 +24,6 @@ is right by construction; this is the whole list:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
@@ -212,15 +211,15 @@ class Backend(ABC):
 
     def locate(self, rows: Rows, wanted: Sequence[int]) -> tuple[list[int], list[int]]:
         """Return the segments of the documents at some rows, and their numbers there."""
-        segments: list[int] = []
-        numbers: list[int] = []
-        for row in wanted:
-            require(0 <= row < rows.bases[-1], "there is no such row")
-            segment = bisect_right(rows.bases, row) - 1
-            rank = np.array([row - rows.bases[segment]])
-            segments.append(segment)
-            numbers.append(int(rows.segments[segment].numbers_at(rank)[0]))
-        return segments, numbers
+        places = np.array(wanted, np.int64)
+        known = not len(places) or (places.min() >= 0 and places.max() < rows.bases[-1])
+        require(bool(known), "there is no such row")
+        segments = np.searchsorted(rows.bases, places, side="right") - 1
+        numbers = np.empty_like(places)
+        for segment in np.unique(segments).tolist():
+            own = segments == segment
+            numbers[own] = rows.segments[segment].numbers_at(places[own] - rows.bases[segment])
+        return segments.tolist(), numbers.tolist()
 
     def find_wrong(
         self, documents: UInt16, starts: Int64, block_size: int, size: int

@@ -33,9 +33,6 @@ _FEWEST_TERMS, _MOST_TERMS, _MOST_BYTES = 1 << 12, 1 << 17, 1 << 26
 # So many terms of a batch have room without a look at how many of them are distinct.
 _MOST_ROOM = 1 << 15
 
-# How many hits have a field read together, when one of them is asked for it.
-_READ_TOGETHER = 16
-
 # Fewer ids than this are looked up faster one by one than all at once. So many are at a time if
 # nobody waits: the more, the closer together they lie.
 _FEW_IDS, _MANY_IDS = 16, 1 << 14
@@ -273,14 +270,8 @@ class Snapshot:
         return self.views[segment_index].segment.id_of(number)
 
     def ids_at(self, rows: Int64) -> list[str]:
-        """Return the ids of living documents by their rows, in a third of the time of ``id_at``."""
-        ids = np.empty(len(rows), np.object_)
-        for view, places, numbers in self.by_segment(rows):
-            texts = view.segment.ids.column.texts
-            blocks = in_blocks(numbers.tolist())
-            ids[places] = list(chain.from_iterable(map(texts, blocks)))
-        listed: list[str] = ids.tolist()
-        return listed
+        """Return the ids of living documents by their rows."""
+        return [id for block in in_blocks(rows.tolist()) for id in self.stored.read("id", block)]
 
     def document(self, segment_index: int, number: int) -> Document:
         """Return a fresh document."""
