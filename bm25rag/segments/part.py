@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from bm25rag.common.arrays import Int64, UInt32
+from bm25rag.common.arrays import UInt32
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels.records import Allowed, SegmentRows
 from bm25rag.metadata.mask_cache import MaskCache
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
-from bm25rag.segments.view import SEARCH, SegmentView
+from bm25rag.segments.view import SegmentView
 
 
 class PartView(SegmentView):
@@ -27,6 +27,7 @@ class PartView(SegmentView):
         segment = view.segment
         self.segment, self.changes, self._view, self._kept = segment, view.changes, view, kept
         self.masks: MaskCache = MaskCache() if masks is None else masks
+        self._counts: dict[tuple[int, int], int] = {}
         self.count: int = len(kept)
         self.is_whole: bool = self.count == len(segment)
         self.tokens: tuple[int, ...] = segment.postings.tokens_of(kept) if self.count else (0,)
@@ -61,18 +62,6 @@ class PartView(SegmentView):
     def lives(self, number: int) -> bool:
         index = int(self._kept.searchsorted(np.uint32(number)))
         return index < self.count and int(self._kept[index]) == number
-
-    def count_living(self, starts: Int64) -> int:
-        if self.is_whole:
-            return int(starts[-1] - starts[0])
-        documents = self.segment.postings.documents_of(starts)
-        if self.allowed is not None and len(documents) < SEARCH * self.count:
-            return int(np.count_nonzero(self.allowed.mask[documents]))
-        if not len(documents):
-            return 0
-        places = np.searchsorted(documents, self._kept)
-        places[places == len(documents)] = 0
-        return int(np.count_nonzero(documents[places] == self._kept))
 
     @lazy_property
     def rows(self) -> SegmentRows:

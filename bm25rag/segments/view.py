@@ -15,7 +15,7 @@ from bm25rag.segments.changes import Changes, all_changed, all_deleted, push
 from bm25rag.segments.segment import Segment
 
 # A binary search takes as long as looking up so many documents in an array.
-SEARCH = 16
+_SEARCH = 16
 
 
 def add_tokens(each: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
@@ -35,8 +35,8 @@ class SegmentView:
         self.deleted: UInt32 = all_deleted(changes)
         self.masks: MaskCache = MaskCache() if masks is None else masks
         self._changed: dict[int, bytes] | None = None
-        # How many postings of a term are of deleted documents, by where its postings lie.
-        self._deleted_postings: dict[tuple[int, int], int] = {}
+        # How many living documents a term has, by where its postings lie.
+        self._counts: dict[tuple[int, int], int] = {}
         self.tokens: tuple[int, ...] = segment.tokens
         if len(self.deleted):
             removed = segment.postings.tokens_of(self.deleted)
@@ -110,21 +110,22 @@ class SegmentView:
 
     def count_living(self, starts: Int64) -> int:
         """Count the living documents of a term, given what ``Postings.find`` returns for it."""
-        count = int(starts[-1] - starts[0])
-        if not count or not len(self.deleted):
-            return count
         place = int(starts[0]), int(starts[-1])
-        if place not in self._deleted_postings:
-            self._deleted_postings[place] = self._count_deleted(starts)
-        return count - self._deleted_postings[place]
+        if place[0] == place[1] or self.is_whole:
+            return place[1] - place[0]
+        if place not in self._counts:
+            self._counts[place] = self._count(self.segment.postings.documents_of(starts))
+        return self._counts[place]
 
-    def _count_deleted(self, starts: Int64) -> int:
-        documents, living = self.segment.postings.documents_of(starts), self.living
-        if living is not None and len(documents) < SEARCH * len(self.deleted):
-            return len(documents) - int(np.count_nonzero(living[documents]))
-        indices = np.searchsorted(documents, self.deleted)
-        indices[indices == len(documents)] = 0
-        return int(np.count_nonzero(documents[indices] == self.deleted))
+    def _count(self, documents: Int64) -> int:
+        """Count the living documents among some, ascending."""
+        numbers, allowed = self.rows.numbers, self.allowed
+        if allowed is not None and len(documents) < _SEARCH * len(numbers):
+            return int(np.count_nonzero(allowed.mask[documents]))
+        places = np.searchsorted(documents, numbers)
+        places[places == len(documents)] = 0
+        common = int(np.count_nonzero(documents[places] == numbers))
+        return common if self.rows.kept else len(documents) - common
 
     def frequencies(self) -> Int64:
         """Count the living documents of every term of the segment, (V,), int64."""
