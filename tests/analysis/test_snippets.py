@@ -179,10 +179,10 @@ def test_stemmers_keep_the_first_letters_of_runs(name: str) -> None:
 
 def test_words_are_remembered_up_to_a_length() -> None:
     analyzer = Analyzer()
-    matcher = QueryMatcher(analyzer, ["cat", "a" * 200])
-    text = f"cats {'a' * 200} don't"
+    matcher = QueryMatcher(analyzer, ["cat", "a" * 33])
+    text = f"cats {'a' * 33} don't"
     for _ in range(2):
-        assert [match.term for match in matcher.matches(text)] == ["cat", "a" * 200]
+        assert [match.term for match in matcher.matches(text)] == ["cat", "a" * 33]
         assert set(analyzer.known_tokens) == {"cats", "don't"}
     assert analyzer.known_tokens["cats"] == ("cats", "cat")
 
