@@ -178,12 +178,11 @@ class Backend(ABC):
         What the numbers in ``queries`` stand for is in ``terms``; scores must exceed ``floor``.
         Each segment has a plan; ``None``: it is left out.
         """
-        _check_parts(segments, terms, rows, plans)
         check_array("rows", matches.rows, np.int64, dimensions=2)
+        _check_parts(segments, terms, rows, plans, matches.rows.shape[1])
         check_array("scores", matches.scores, np.float64, dimensions=2)
         check_array("counts", matches.counts, np.int64)
         require(matches.rows.shape == matches.scores.shape, "rows and scores differ in shape")
-        require(matches.rows.shape[1] >= 1, "no column for a match")
         require(matches.counts.shape == (len(queries),) == matches.rows.shape[:1], "wrong counts")
         self._search(segments, terms, rows, queries, floor, plans, matches)
 
@@ -204,7 +203,7 @@ class Backend(ABC):
         check the numbers, and that plans and terms are of their segments. It returns rows, by score
         descending, then ascending, and scores.
         """
-        _check_parts(segments, terms, rows, plans)
+        _check_parts(segments, terms, rows, plans, k)
         if weights:
             require(len(weights) == len(query), "terms and weights differ in length")
         return self._search_one(segments, terms, rows, query, weights, floor, plans, k)
@@ -619,6 +618,9 @@ def _check_parts(
     terms: Sequence[TermArrays],
     rows: Rows,
     plans: Sequence[SearchPlan | None],
+    k: int,
 ) -> None:
+    if k < 1:
+        require(False, "k must be at least 1")
     if not len(segments) == len(terms) == len(plans) == len(rows.segments):
         require(False, "segments, terms, plans and rows differ in number")

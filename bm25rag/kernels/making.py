@@ -34,14 +34,12 @@ if not cython.compiled:
 
 
 @cython.boundscheck(True)  # who is called here might change the lists
-def make_hits(kinds, answer, ids, scores, counts):
+def make_hits(kinds, answer, ids: list, scores: list, counts):
     """Make the hits of some queries; see ``Backend.make_hits``."""
     made: list = []
     kind, listing, holding = kinds
     for made_of in kinds:
         check_kind(made_of)
-    own_ids: list = ids
-    own_scores: list = scores
     first: cython.Py_ssize_t = 0
     last: cython.Py_ssize_t
     count: cython.Py_ssize_t
@@ -56,11 +54,11 @@ def make_hits(kinds, answer, ids, scores, counts):
     first_slot: cython.Py_ssize_t = slot_of(holding, "_first")
     last_slot: cython.Py_ssize_t = slot_of(holding, "_last")
     read_slot: cython.Py_ssize_t = slot_of(holding, "_read")
-    if len(own_scores) != len(own_ids):
+    if len(scores) != len(ids):
         require(False, "hits differ in number")
     for number, count in enumerate(counts):
         last = first + count
-        if not first <= last <= len(own_ids):
+        if not first <= last <= len(ids):
             require(False, "queries have other hits than there are")
         contents = new_object(holding)
         set_slot(contents, answer_slot, "_answer", answer)
@@ -71,8 +69,8 @@ def make_hits(kinds, answer, ids, scores, counts):
         own_hits: list = [None] * count  # a list that grows is moved several times
         for place in range(first, last):
             hit = new_object(kind)
-            set_slot(hit, id_slot, "id", own_ids[place])
-            set_slot(hit, score_slot, "score", own_scores[place])
+            set_slot(hit, id_slot, "id", ids[place])
+            set_slot(hit, score_slot, "score", scores[place])
             set_slot(hit, contents_slot, "_contents", contents)
             set_slot(hit, position_slot, "_position", place - first)
             own_hits[place - first] = hit
