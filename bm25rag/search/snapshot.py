@@ -223,6 +223,8 @@ class Snapshot:
 
     def existing(self, ids: Sequence[str]) -> set[str]:
         """Return those of the ids that living documents have."""
+        if not self.views:  # of an index that is built, and ids need not be encoded
+            return set()
         if len(ids) < _FEW_IDS:
             return {id for id in ids if self.find(id) is not None}
         return {

@@ -14,6 +14,7 @@ import pytest
 from bm25rag import BM25Index
 from bm25rag.analysis.splitter import WordSplitter
 from bm25rag.columns.column import ColumnBuilder
+from bm25rag.common.strings import utf8_each
 from bm25rag.kernels import backend as backends
 from bm25rag.segments.builder import SegmentBuilder
 from bm25rag.segments.postings import Postings
@@ -120,6 +121,20 @@ def test_iterators_may_share_a_source_and_yield_one_dict_again_and_again() -> No
     for number, document in enumerate(index.get(index.ids())):
         assert document.text == f"w{number}"
         assert document.metadata == {"n": number, "deep": {"er": [number]}}
+
+
+def test_new_ids_are_looked_up_only_where_there_are_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up = list[int]()
+
+    def encode(ids: list[str]) -> list[bytes]:
+        looked_up.append(len(ids))
+        return utf8_each(ids)
+
+    monkeypatch.setattr("bm25rag.search.snapshot.utf8_each", encode)
+    index = BM25Index.from_texts(["red"] * 1000)
+    assert looked_up == []
+    assert index.add(["blue"] * 1000) == [str(number) for number in range(1000, 2000)]
+    assert sum(looked_up) == 1000
 
 
 def test_progress_is_shown_out_of_how_many(capsys: pytest.CaptureFixture[str]) -> None:
