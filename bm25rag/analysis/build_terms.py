@@ -9,14 +9,14 @@ from itertools import count
 import numpy as np
 
 from bm25rag.columns.column import Column, arrange, build_column
-from bm25rag.common.arrays import Int64, UInt8, UInt32
+from bm25rag.common.arrays import UInt32
 from bm25rag.common.gil import in_blocks
 from bm25rag.common.strings import SEPARATOR, text_of, utf8_each
 from bm25rag.kernels.scanner_interface import BEYOND, STOPPED, Scanned, Scanner, Texts
 
 _SEPARATOR = ord(SEPARATOR)
-# Terms that are joined at a time.
-_AT_ONCE = 4096
+# Terms that are numbered at a time.
+_AT_ONCE = 1 << 13
 # Behind the last string, because the compiled table reads beyond its end.
 _END = SEPARATOR * BEYOND
 
@@ -31,8 +31,9 @@ class BuildTerms:
         return len(self._numbers)
 
     def number(self, terms: Sequence[str]) -> UInt32:
-        """Return the number of each term, uint32."""
-        return np.fromiter(map(self._numbers.__getitem__, terms), np.uint32, len(terms))
+        """Return the number of each term, uint32; raise ``TypeError`` for anything but strings."""
+        strings = map(str.__str__, terms)
+        return np.fromiter(map(self._numbers.__getitem__, strings), np.uint32, len(terms))
 
     def number_joined(self, terms: Sequence[bytes]) -> UInt32:
         """Return the same for terms that ``join_terms`` has joined, some in each string."""
@@ -72,28 +73,21 @@ class CompiledBuildTerms(BuildTerms):
     def number(self, terms: Sequence[str]) -> UInt32:
         numbers = [np.empty(0, np.uint32)]
         for some in in_blocks(terms, _AT_ONCE):
-            joined = SEPARATOR.join([*some, _END])
-            data = np.frombuffer(joined.encode("utf-8", "surrogatepass"), np.uint8)
-            ends = np.flatnonzero(data == _SEPARATOR)
-            if len(ends) != len(some) + BEYOND:  # some contain separators
-                lengths = np.fromiter(map(len, utf8_each(some)), np.int64, len(some))
-                ends = np.cumsum(lengths + 1) - 1
-            numbers.append(self._number(data, ends[: len(some)]))
+            self._table, own = self.scanner.add_terms(some, self._table)
+            numbers.append(own)
         return np.concatenate(numbers)
 
     def number_joined(self, terms: Sequence[bytes]) -> UInt32:
         if not terms:
             return np.empty(0, np.uint32)
         data = np.frombuffer(SEPARATOR.encode().join([*terms, _END.encode()]), np.uint8)
-        return self._number(data, np.flatnonzero(data == _SEPARATOR)[:-BEYOND])
+        texts = Texts(data, np.flatnonzero(data == _SEPARATOR)[:-BEYOND])
+        self._table, numbers = self.scanner.add_strings(texts, self._table)
+        return numbers
 
     def number_words(self, scanned: Scanned) -> UInt32:
         """Return the number of each word of a scan, uint32, if each is a term."""
         self._table, numbers = self.scanner.add_words(scanned, self._table)
-        return numbers
-
-    def _number(self, data: UInt8, ends: Int64) -> UInt32:
-        self._table, numbers = self.scanner.add_strings(Texts(data, ends), self._table)
         return numbers
 
     def column(self) -> Column:

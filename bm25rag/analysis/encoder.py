@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, pairwise, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bm25rag.analysis.analyzer import Analyzer
 from bm25rag.analysis.build_terms import BuildTerms, CompiledBuildTerms
-from bm25rag.analysis.settings import Tokenizer, check_tokens
+from bm25rag.analysis.settings import check_tokens
 from bm25rag.columns.column import Column, StringBatch, byte_positions, join, join_none
 from bm25rag.common.arrays import Int64, UInt32, as_index
 from bm25rag.common.chunks import Growing
 from bm25rag.common.gil import others_read, releasing_gil
-from bm25rag.common.strings import SEPARATOR, TermList, join_terms, utf8
+from bm25rag.common.strings import SEPARATOR, TermList, utf8
 from bm25rag.kernels import backend
-from bm25rag.kernels.scanner_interface import BEYOND, SEVERAL, STOPPED, Scanned, Texts
+from bm25rag.kernels.scanner_interface import SEVERAL, STOPPED, Scanned, Scanner, Texts
 
 # How many words are stemmed between pauses, and characters of joined terms numbered at a time.
 _STEMMED = 256
 _JOINED = 1 << 16
+# How many of a callable's tokens, which then are in the processor's cache.
+_RETURNED = 1 << 12
 _SEPARATOR = SEPARATOR.encode()
 # Ends a word in the scanner's pool.
 _END = 10
@@ -81,9 +82,13 @@ class Encoder:
 
     def reader(self, texts: Sequence[str | TermList], stored: bool) -> Callable[[], Read]:
         """Return a function that reads some texts; any thread may call it, once."""
-        plain = all(map(isinstance, texts, repeat(str)))
-        scanner = self._made_scanner() if plain else None
-        return partial(_read if scanner is None else scanner.read, texts, stored)
+        if not all(map(isinstance, texts, repeat(str))):
+            return partial(_read, texts, stored)
+        if (scanner := self._made_scanner()) is not None:
+            return partial(scanner.read, texts, stored)
+        if stored and isinstance(self._terms, CompiledBuildTerms):
+            return partial(_encode, self._terms.scanner, texts)
+        return partial(_read, texts, stored)
 
     def number(self, read: Read) -> tuple[UInt32, UInt32]:
         """Return the term of every token of texts that were read, and how many each text has.
@@ -100,7 +105,7 @@ class Encoder:
             if not isinstance(text, str):
                 batch.add(text)
             elif self._analyzer.tokenizer is not None:
-                batch.add(_tokens(self._analyzer.tokenizer, text))
+                batch.add_returned(self._analyzer.tokenizer(text))
             else:
                 numbers = [*chain.from_iterable(map(self._of_word.__getitem__, next(words)))]
                 if numbers and set(numbers) == {STOPPED}:
@@ -153,13 +158,13 @@ def _read(texts: Sequence[str | TermList], stored: bool) -> Read:
     return Read(texts, join([utf8(text) if isinstance(text, str) else None for text in texts]))
 
 
-def _tokens(tokenizer: Tokenizer, text: str) -> TermList:
-    """Return the terms of a text; raise as ``check_tokens``."""
-    tokens = tokenizer(text)
-    if isinstance(tokens, (list, tuple)):
-        with suppress(TypeError):
-            return join_terms(tokens)
-    return join_terms(check_tokens(tokens))
+def _encode(scanner: Scanner, texts: Sequence[Any]) -> Read:
+    return Read(texts, _strings(scanner.encode(texts)))
+
+
+def _strings(utf8: Texts) -> StringBatch:
+    lengths = np.diff(utf8.ends, prepend=0).astype(np.uint64)
+    return StringBatch(utf8.data.data, lengths, bytes(len(lengths)))
 
 
 def _analyze(
@@ -188,8 +193,12 @@ class _Batch:
 
     def __init__(self, terms: BuildTerms) -> None:
         self._terms = terms
+        # Of the latest texts, whose terms have no numbers yet: the joined ones of each, or what a
+        # tokenizer returned, and where it ends for each.
         self._joined: list[bytes] = []
         self._size = 0
+        self._returned: list[str] = []
+        self._ends: list[int] = []
         self._tokens = [np.empty(0, np.uint32)]
         self._counts = array("I")
 
@@ -198,12 +207,25 @@ class _Batch:
         if isinstance(terms, list):
             self.add_numbers(self._terms.number(terms))
             return
+        if self._returned:
+            self._number()
         self._counts.append(terms.count(_SEPARATOR) + 1 if terms else 0)
         if terms:
             self._joined.append(terms)
             self._size += len(terms)
             if self._size >= _JOINED:
                 self._number()
+
+    def add_returned(self, tokens: object) -> None:
+        """Add what a tokenizer returned; this or a later call raises as ``check_tokens``."""
+        if self._joined:
+            self._number()
+        start = len(self._returned)
+        self._returned += tokens if isinstance(tokens, (list, tuple)) else check_tokens(tokens)
+        self._ends.append(len(self._returned))
+        self._counts.append(len(self._returned) - start)
+        if len(self._returned) >= _RETURNED:
+            self._number()
 
     def add_numbers(self, numbers: UInt32 | list[int]) -> None:
         """Add the terms of a text by their numbers."""
@@ -214,6 +236,13 @@ class _Batch:
     def _number(self) -> None:
         self._tokens.append(self._terms.number_joined(self._joined))
         self._joined, self._size = [], 0
+        try:
+            self._tokens.append(self._terms.number(self._returned))
+        except TypeError:
+            for start, end in pairwise([0, *self._ends]):
+                check_tokens(self._returned[start:end])
+            raise
+        self._returned, self._ends = [], []
 
     def finish(self) -> tuple[UInt32, UInt32]:
         """Return what ``Encoder.number`` returns."""
@@ -244,20 +273,15 @@ class _Scanner:
     def _add_stopwords(self) -> None:
         """Know stop words of ASCII letters and digits: other words are not looked up in them."""
         stopwords = sorted(self._analyzer.stopwords)
-        plain = [f"{word}\n" for word in stopwords if word.isascii() and word.isalnum()]
-        data = np.frombuffer("".join(plain).encode(), np.uint8)
-        texts = Texts(np.append(data, np.zeros(BEYOND, np.uint8)), np.flatnonzero(data == _END))
-        self._words, _ = self._scanner.add_strings(texts, self._words)
+        plain = [word for word in stopwords if word.isascii() and word.isalnum()]
+        self._words, _ = self._scanner.add_terms(plain, self._words)
         self._plain.append(np.full(len(plain), STOPPED, np.uint32))
         self._analyzed = int(self._words.used[1])
 
     def read(self, texts: Sequence[Any], stored: bool) -> Read:
         """Find the words of texts; any thread may call this."""
         utf8, scanned = self._texts.scan(texts)
-        if not stored:
-            return Read(texts, join_none(len(texts)), scanned)
-        lengths = np.diff(utf8.ends, prepend=0).astype(np.uint64)
-        return Read(texts, StringBatch(utf8.data.data, lengths, bytes(len(texts))), scanned)
+        return Read(texts, _strings(utf8) if stored else join_none(len(texts)), scanned)
 
     def number(self, scanned: Scanned) -> tuple[UInt32, UInt32]:
         """Return the term numbers of texts that were scanned, as ``Encoder.number`` does."""

@@ -89,7 +89,7 @@ class Scanner:
     def encode(self, texts: Sequence[str]) -> Texts:
         """Return the UTF-8 of strings, lone surrogates included."""
         utf8 = object.__new__(Texts)  # whose ends ascend
-        utf8.data, utf8.ends = self._scanning.encode(texts)
+        utf8.data, utf8.ends = self._scanning.encode(texts, 0)
         return utf8
 
     def find_peculiar(self, texts: Texts, fold_table: UInt64) -> tuple[list[int], list[int]]:
@@ -154,7 +154,13 @@ class Scanner:
         """
         # Each begins behind the byte left out, so that the ends themselves ascend by one or more.
         check_rising("ends", texts.ends - np.arange(len(texts.ends)), len(texts.data) - BEYOND)
-        larger, numbers = self._scanning.add_strings(texts, words)
+        larger, numbers = self._scanning.add_strings(texts.data, texts.ends, 1, words)
+        return larger, numbers
+
+    def add_terms(self, terms: Sequence[str], words: WordTable) -> tuple[WordTable, UInt32]:
+        """Do the same for a list of strings; raise ``TypeError`` for others."""
+        data, ends = self._scanning.encode(terms, BEYOND)
+        larger, numbers = self._scanning.add_strings(data, ends, 0, words)
         return larger, numbers
 
     def expand(

@@ -146,8 +146,8 @@ class _Scan:
     text: cython.Py_ssize_t
 
 
-def encode(texts):
-    """Return the UTF-8 of texts; see ``Scanner.encode``."""
+def encode(texts, beyond: cython.Py_ssize_t):
+    """Return the UTF-8 of texts, with so many bytes behind the last; see ``Scanner.encode``."""
     own: list = list(texts)  # which no other thread changes
     ends = np.empty(len(own), np.int64)
     out_ends: cython.longlong[::1] = view(ends)
@@ -164,8 +164,8 @@ def encode(texts):
         room += size
         out_ends[i] = room
     if not cython.compiled:
-        return np.frombuffer(b"".join(own), np.uint8), ends
-    data = np.empty(room + 1, np.uint8)  # the last may be empty
+        return np.frombuffer(b"".join([*own, bytes(beyond)]), np.uint8), ends
+    data = np.empty(room + beyond + 1, np.uint8)  # the last may be empty
     out: cython.uchar[::1] = view(data)
     for i, text in enumerate(own):
         size = write_utf8(text, cython.address(out[place]))  # noqa: F821 - of the .pxd
@@ -173,7 +173,7 @@ def encode(texts):
             size = write_utf8(_utf8(text), cython.address(out[place]))  # noqa: F821
         place += size
         out_ends[i] = place
-    return data[:place], ends
+    return data[: place + beyond], ends
 
 
 @cython.cfunc
@@ -1436,17 +1436,20 @@ def _decoded(words: Words):
 # --- strings -------------------------------------------------------------------------------------
 
 
-def add_strings(texts, table):
-    """Give strings numbers in a table; see ``Scanner.add_strings``."""
+def add_strings(data, ends, gap: cython.Py_ssize_t, table):
+    """Give strings numbers in a table; see ``Scanner.add_strings`` and ``add_terms``.
+
+    So many bytes are left out behind each.
+    """
     words: Words = Words(table)
-    source: cython.const[cython.uchar][::1] = view(texts.data)
-    ends: cython.const[cython.longlong][::1] = view(texts.ends)
+    source: cython.const[cython.uchar][::1] = view(data)
+    to_ends: cython.const[cython.longlong][::1] = view(ends)
     keys: cython.ulonglong[:, ::1] = view(np.empty((TOGETHER, 4), np.uint64))
-    numbers = np.empty(len(texts.ends), np.uint32)
+    numbers = np.empty(len(ends), np.uint32)
     out: cython.uint[::1] = view(numbers)
     hashes: cython.ulonglong[::1] = empty(TOGETHER + 1, np.uint64)
     with cython.nogil:
-        _add_strings(words, source, ends, keys, out, hashes)
+        _add_strings(words, source, to_ends, gap, keys, out, hashes)
     return words.arrays, numbers
 
 
@@ -1457,14 +1460,12 @@ def _add_strings(
     words: Words,
     source: cython.const[cython.uchar][::1],
     ends: cython.const[cython.longlong][::1],
+    gap: cython.Py_ssize_t,
     keys: cython.ulonglong[:, ::1],
     numbers: cython.uint[::1],
     hashes: cython.ulonglong[::1],
 ) -> cython.int:
-    """Give strings numbers, a few at a time; return -1 after an error.
-
-    One place is left out behind each string.
-    """
+    """Give strings numbers, a few at a time; return -1 after an error."""
     row: cython.Py_ssize_t
     first: cython.Py_ssize_t = 0
     rows: cython.Py_ssize_t
@@ -1480,7 +1481,7 @@ def _add_strings(
             keys[row, 1] = _high_key(source, place, length)
             keys[row, 2] = place
             keys[row, 3] = length
-            place += length + 1
+            place += length + gap
             size += length
         number_words(words, keys, rows, source, size, numbers, first, hashes)
         first += rows

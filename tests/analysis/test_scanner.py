@@ -24,6 +24,7 @@ from bm25rag.analysis.encoder import Encoder
 from bm25rag.analysis.fold_table import _ALIKE, FoldTable
 from bm25rag.analysis.settings import runs_of
 from bm25rag.common.arrays import UInt32
+from bm25rag.common.strings import TermList, join_terms
 from bm25rag.kernels import backend as backends
 from bm25rag.kernels.scanner_interface import PAGE, STOPPED
 from support.cases import first
@@ -79,7 +80,7 @@ def _compiled() -> Iterator[None]:
         yield
 
 
-def encoded(encoder: Encoder, texts: list[str]) -> list[list[str]]:
+def encoded(encoder: Encoder, texts: Sequence[str | TermList]) -> list[list[str]]:
     tokens, counts = encoder.encode(texts)
     assert tokens.dtype == counts.dtype == np.uint32
     assert len(counts) == len(texts)
@@ -408,6 +409,34 @@ def test_texts_of_stop_words_alone_are_numbered_together(monkeypatch: pytest.Mon
         *(["the"], ["red", "boat"], ["this", "is", "it"], ["the"], [])
     ]
     assert sizes == [2, 5]
+
+
+def test_tokens_of_a_callable_are_numbered_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To join those of each text took as long as all else that is done with them."""
+    sizes, number = [], CompiledBuildTerms.number
+
+    def counted(self: CompiledBuildTerms, terms: Sequence[str]) -> UInt32:
+        sizes.append(len(terms))
+        return number(self, terms)
+
+    monkeypatch.setattr(CompiledBuildTerms, "number", counted)
+    encoder = Encoder(Analyzer(tokenizer=str.split))
+    assert encoded(encoder, ["red fish", "", "a red boat"]) == [
+        *(["red", "fish"], [], ["a", "red", "boat"])
+    ]
+    assert sizes == [5]
+
+
+@given(st.lists(st.lists(st.text("ab\n\ud800é漢", max_size=20), max_size=5), max_size=6), st.data())
+def test_tokens_of_a_callable_are_numbered_as_lists_of_terms_between_them(
+    terms: list[list[str]], data: st.DataObject
+) -> None:
+    encoder = Encoder(Analyzer(tokenizer=lambda place: terms[int(place)]))
+    given = data.draw(st.tuples(*(st.booleans() for _ in terms)))
+    texts = [join_terms(terms[n]) if own else str(n) for n, own in enumerate(given)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bm25rag.analysis.encoder._RETURNED", 4)
+        assert encoded(encoder, texts) == terms
 
 
 def test_nfc_never_changes_the_characters_that_are_not_normalised() -> None:

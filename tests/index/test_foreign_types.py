@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -123,7 +124,20 @@ def test_a_tokenizer_may_return_a_tuple_of_terms() -> None:
     assert [hit.id for hit in index.search("Fish")] == ["0"]
 
 
-@pytest.mark.parametrize("wrong", ["Red", None, {"Red"}, ("Red", 1), ["Red", None], iter(["Red"])])
+NO_TOKENS = ["Red", None, {"Red"}, ("Red", 1), ["Red", None], iter(["Red"])]
+
+
+@pytest.mark.parametrize("wrong", NO_TOKENS)
 def test_a_tokenizer_that_returns_no_list_of_strings_is_refused(wrong: Any) -> None:
     with pytest.raises(TypeError, match=r"^tokenizer must return a list of str, got"):
         Analyzer(tokenizer=lambda text: wrong).terms("Red")
+
+
+@pytest.mark.parametrize("wrong", NO_TOKENS)
+def test_what_it_returned_for_one_of_many_documents_is_named(wrong: Any) -> None:
+    split = Analyzer(tokenizer=lambda text: wrong if text == "wrong" else text.split())
+    got = re.escape(repr([*wrong] if isinstance(wrong, tuple) else wrong))
+    index = BM25Index(split)
+    with pytest.raises(TypeError, match=rf"^tokenizer must return a list of str, got {got}$"):
+        index.add(["Red Fish", "", "wrong", "Fish"])
+    assert len(index) == 0

@@ -38,6 +38,27 @@ def test_texts_are_encoded(strings: list[str]) -> None:
     assert encoded.ends.tolist() == np.cumsum([len(one) for one in expected]).tolist()
 
 
+@given(st.lists(texts | texts.map(Loud), max_size=6))
+def test_terms_are_numbered_as_they_come(strings: list[str]) -> None:
+    scanner = backends.current().scanner
+    if scanner is None:
+        pytest.skip("this backend has no scanner")
+    table = scanner.new_words(2)
+    for terms in (strings, strings[::-1], []):
+        table, numbers = scanner.add_terms(terms, table)
+        first = dict.fromkeys(map(str.__str__, strings))
+        assert numbers.tolist() == [[*first].index(term) for term in map(str.__str__, terms)]
+
+
+@pytest.mark.parametrize("wrong", [None, 1, b"red", ["red"]])
+def test_other_things_than_strings_are_no_terms(wrong: object) -> None:
+    scanner = backends.current().scanner
+    if scanner is None:
+        pytest.skip("this backend has no scanner")
+    with pytest.raises(TypeError):
+        scanner.add_terms(["red", wrong], scanner.new_words(2))  # type: ignore[list-item]
+
+
 @pytest.mark.parametrize("length", [1, 63, 64, 65, 96, 97, 192, 193])
 def test_terms_of_all_widths_are_found(length: int) -> None:
     terms = [letter * length for letter in EDGES + "\ud800"]

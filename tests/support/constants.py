@@ -5,6 +5,7 @@ from __future__ import annotations
 SMALL = {
     "bm25rag.segments.postings_builder.NARROW": 3,  # codes widen almost at once
     "bm25rag.segments.postings_builder._PAIRS": 3,  # pairs are looked at a few at a time
+    "bm25rag.analysis.encoder._RETURNED": 4,  # and so are the tokens of a callable numbered
     "bm25rag.additions.CHUNK": 5,  # every second document begins a run
     "bm25rag.segments.term_counter._COUNTED": 0,
     "bm25rag.search.snapshot._FEWEST_TERMS": 1,
