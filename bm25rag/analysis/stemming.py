@@ -18,6 +18,7 @@ from bm25rag.analysis.snowball import (
 )
 from bm25rag.common.checks import check_choice
 from bm25rag.common.patterns import late_pattern
+from bm25rag.common.strings import is_unicode
 
 # Snowball takes quadratic time for some words; no word of a language is longer than this.
 _LONGEST = 255
@@ -140,7 +141,7 @@ class Stemmer:
         try:
             stems = stemmer.stemWords(accepted)
         except UnicodeEncodeError:
-            stems = [stemmer.stemWord(word) if _is_unicode(word) else "" for word in accepted]
+            stems = [stemmer.stemWord(word) if is_unicode(word) else "" for word in accepted]
         if not all(stems):
             stems = [stem or word for stem, word in zip(stems, words, strict=True)]
         if self._light:
@@ -191,7 +192,3 @@ def is_snowball(name: str) -> bool:
 
 def _with_hamza(article: re.Match[str]) -> str:
     return "\u0623" if article["alif"] else ""
-
-
-def _is_unicode(word: str) -> bool:
-    return not any("\ud800" <= char <= "\udfff" for char in word)

@@ -47,6 +47,11 @@ def utf8_each(texts: Sequence[str]) -> list[bytes]:
         return [utf8(text) for block in in_blocks(texts) for text in block]
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a string has no lone surrogate, and so is what UTF-8 can say."""
+    return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
+
+
 def text_of(data: bytes | memoryview) -> str:
     """Decode what ``utf8`` encoded; raise ``CorruptIndexError`` for anything else."""
     try:

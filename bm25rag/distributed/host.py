@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from bm25rag.analysis import Tokenizer
-from bm25rag.distributed.operations import OPERATIONS
+from bm25rag.distributed.operations import OPERATIONS, Asked
 from bm25rag.errors import ClusterError, CorruptIndexError, NotAnIndexError, StorageError
 from bm25rag.filters import Filter
 from bm25rag.index import BM25Index
@@ -163,8 +163,8 @@ class Host:
         values, failed = {}, dict(opened.failed)
         for shard in opened.shards:
             try:
-                seen = shard.seen(within)
-                values[shard.number] = called.answer(*seen, self._threads, *arguments)
+                asked = Asked(*shard.seen(within), self._threads)
+                values[shard.number] = called.answer(asked, *arguments)
             except StorageError as error:
                 failed[shard.number] = str(error)
         merged = called.merge([*values.values()], *arguments)

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from bm25rag.analysis import Analyzer
 from bm25rag.common.arrays import Int64
 from bm25rag.common.sparse import Vector
 from bm25rag.decay import DecayLike
@@ -71,8 +70,16 @@ class Found(NamedTuple):
         return self._replace(ranking=ranking, items=items)
 
 
+class Asked(NamedTuple):
+    """A shard that is asked, its first row, and the threads to use."""
+
+    shard: BM25Index
+    first_row: int
+    threads: int
+
+
 class Operation(NamedTuple):
-    """``answer`` gets a shard, its first row, the threads to use and the arguments of a call.
+    """``answer`` gets what is ``Asked`` and the arguments of a call.
 
     ``merge`` gets the answers and the same arguments. ``read`` reads what a merged
     answer has not read yet.
@@ -84,9 +91,7 @@ class Operation(NamedTuple):
 
 
 def _search(
-    shard: BM25Index,
-    first_row: int,
-    threads: int,
+    asked: Asked,
     queries: Sequence[Any],
     k: int,
     filter: FilterSpec | None,
@@ -96,21 +101,21 @@ def _search(
     *,
     by_vectors: bool = False,
 ) -> Found:
-    searched: Any = shard.vectors if by_vectors else shard
+    searched: Any = asked.shard.vectors if by_vectors else asked.shard
     batch = searched.search_batch(
-        queries, k, filter, min_score=min_score, threads=threads, **shaping
+        queries, k, filter, min_score=min_score, threads=asked.threads, **shaping
     )
-    result = _found(shard, batch, first_row, contents)
+    result = _found(asked, batch, contents)
     if (group := shaping["group"]) is None:
         return result
     groups = [[group_value(hit, group) for hit in row] for row in batch.hits()]
     return result._replace(groups=groups)
 
 
-def _found(shard: BM25Index, batch: BatchResult, first_row: int, contents: bool) -> Found:
-    ranking = Ranking(_shifted(batch.rows, first_row), batch.scores, batch.counts)
+def _found(asked: Asked, batch: BatchResult, contents: bool) -> Found:
+    ranking = Ranking(_shifted(batch.rows, asked.first_row), batch.scores, batch.counts)
     items = batch.hits() if contents else batch.ids()
-    passing = len(shard) if shard._snapshot.is_restricted else None
+    passing = len(asked.shard) if asked.shard._snapshot.is_restricted else None
     return Found(ranking, items, batch.cut, passing)
 
 
@@ -201,15 +206,9 @@ def found_of(matches: Sequence[Sequence[Match]], cut: list[int]) -> Found:
 
 
 def _search_hybrid(
-    shard: BM25Index,
-    first_row: int,
-    threads: int,
-    query: QueryLike,
-    vector: Vector,
-    k: int,
-    filter: FilterSpec | None,
+    asked: Asked, query: QueryLike, vector: Vector, k: int, filter: FilterSpec | None
 ) -> list[Found]:
-    snapshot = shard._snapshot
+    snapshot = asked.shard._snapshot
     terms = terms_of(snapshot.analyzer, query)
     wanted = check_wanted(snapshot, k, filter, None, 0)
     both = find_both(snapshot, terms, vector_terms(vector), wanted)
@@ -218,7 +217,7 @@ def _search_hybrid(
         for rows, scores in both
     ]
     batches = [batch_result(snapshot, one, [terms], wanted) for one in each]
-    return [_found(shard, batch, first_row, True) for batch in batches]
+    return [_found(asked, batch, True) for batch in batches]
 
 
 def _merge_hybrid(
@@ -227,45 +226,29 @@ def _merge_hybrid(
     return [_merge_found([both[n] for both in answers], [query], k) for n in range(2)]
 
 
-def _get(
-    shard: BM25Index, first_row: int, threads: int, ids: Sequence[str], filter: FilterSpec | None
-) -> dict[str, Document]:
-    return {document.id: document for document in shard.get(ids, filter)}
-
-
-def _count(shard: BM25Index, first_row: int, threads: int, filter: FilterSpec | None) -> int:
-    return shard.count(filter)
+def _get(asked: Asked, ids: Sequence[str], filter: FilterSpec | None) -> dict[str, Document]:
+    return {document.id: document for document in asked.shard.get(ids, filter)}
 
 
 def _explain(
-    shard: BM25Index,
-    first_row: int,
-    threads: int,
+    asked: Asked,
     query: QueryLike,
     id: str,
     filter: FilterSpec | None,
     decay: DecayLike | None = None,
 ) -> Explanation | None:
     try:
-        return shard.explain(query, id, filter, decay=decay)
+        return asked.shard.explain(query, id, filter, decay=decay)
     except DocumentNotFoundError:
         return None
 
 
-def _fields(
-    shard: BM25Index, first_row: int, threads: int, paths: Sequence[tuple[str | None, ...]] | None
-) -> set[tuple[Any, ...]]:
+def _fields(asked: Asked, paths: Sequence[tuple[str | None, ...]] | None) -> set[tuple[Any, ...]]:
     """Return which of some fields documents have; ``None``: all that they have or had."""
-    snapshot = shard._snapshot
+    snapshot = asked.shard._snapshot
     if paths is None:
         return fields_of(snapshot)
     return {path for path in paths if has_field(snapshot, path)}
-
-
-def _settings(
-    shard: BM25Index, first_row: int, threads: int
-) -> tuple[Analyzer, dict[str, float] | None]:
-    return shard.analyzer, shard.fields
 
 
 def _first(answers: Iterable[Any], *_: object) -> Any:
@@ -281,8 +264,10 @@ OPERATIONS = {
     "get": Operation(
         _get, lambda answers, *_: {id: it for one in answers for id, it in one.items()}
     ),
-    "count": Operation(_count, lambda counts, *_: sum(counts)),
+    "count": Operation(
+        lambda asked, filter: asked.shard.count(filter), lambda counts, *_: sum(counts)
+    ),
     "explain": Operation(_explain, _first),
     "fields": Operation(_fields, lambda answers, *_: set().union(*answers)),
-    "settings": Operation(_settings, _first),
+    "settings": Operation(lambda asked: (asked.shard.analyzer, asked.shard.fields), _first),
 }

@@ -14,6 +14,7 @@ from statistics import fmean
 from typing import Any, TypeAlias
 
 from bm25rag.common.optional import load
+from bm25rag.common.strings import is_unicode
 from bm25rag.evaluation.notation import Measure, parse_measure
 
 Run: TypeAlias = Mapping[str, Mapping[str, float]]
@@ -181,7 +182,7 @@ def _value(measure: Measure, results: Mapping[str, float]) -> float:
 def _check_id(name: str, id: object) -> str:
     if not isinstance(id, str):
         raise TypeError(f"{name} must be a str, got {id!r} ({type(id).__name__}); write str(...)")
-    if "\0" in id or (not id.isascii() and any("\ud800" <= c <= "\udfff" for c in id)):
+    if "\0" in id or not is_unicode(id):
         raise ValueError(f"{name} {id!r} has NUL or a lone surrogate, which trec_eval cannot take")
     return id
 

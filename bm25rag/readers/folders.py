@@ -9,6 +9,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import NamedTuple
 
+from bm25rag.common.strings import is_unicode
 from bm25rag.readers.ignoring import Ignored, compile_patterns
 from bm25rag.readers.kinds import kind_of
 from bm25rag.readers.lines import NOT_REGULAR
@@ -157,7 +158,7 @@ class _Walk:
         except OSError as error:
             expected = kind_of(path) is not None
             return Found(path, name, error.strerror, expected=expected), is_folder
-        if problem is None and not _is_utf8(name):
+        if problem is None and not is_unicode(name):
             expected = is_folder or kind_of(path) is not None
             return Found(path, name, "its name is not UTF-8: rename it", expected), is_folder
         return Found(path, name, problem), is_folder
@@ -198,7 +199,3 @@ class _Walk:
         if os.path.basename(without) == entry.name and os.path.realpath(entry.path) == without:
             return "the index itself"
         return _MADE_UP if entry.stat().st_dev in self._made_up else None
-
-
-def _is_utf8(name: str) -> bool:
-    return name.isascii() or not any("\ud800" <= char <= "\udfff" for char in name)

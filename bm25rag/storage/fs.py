@@ -29,6 +29,21 @@ def new_file(path: str) -> Iterator[BinaryIO]:
         raise
 
 
+@contextmanager
+def replacing(path: str, new: str) -> Iterator[str]:
+    """Have a file take the place of another, all at once, when it has been made.
+
+    The name to make it by, which is yielded, begins with ``new``.
+    """
+    new = f"{new}-{os.urandom(8).hex()}.tmp"
+    try:
+        yield new
+        os.replace(new, path)
+    finally:
+        with suppress(OSError):  # of two names of one file, replacing leaves both
+            os.unlink(new)
+
+
 def name_file(error: BaseException, path: str) -> None:
     """Say in an error of the system which file was written, which a full disk does not."""
     if isinstance(error, OSError) and error.errno is not None and error.filename is None:

@@ -17,7 +17,7 @@ from bm25rag.errors import (
     FormatVersionError,
     NotAnIndexError,
 )
-from bm25rag.storage.fs import link_file
+from bm25rag.storage.fs import link_file, replacing
 
 _KEPT = late_pattern(r"commit-\d{1,19}\.json")
 _ID = late_pattern(r"(\d{1,19})-[0-9a-f]{16}")
@@ -112,13 +112,8 @@ def read_kept(
 def keep_manifest(folder: str, name: str, commit: int) -> None:
     """Give the manifest of the last commit the name under which it stays."""
     path = os.path.join(folder, kept_name(commit))
-    new = os.path.join(folder, f"manifest-{os.urandom(8).hex()}.tmp")
-    link_file(os.path.join(folder, name), new)
-    try:
-        os.replace(new, path)
-    finally:
-        with suppress(OSError):  # of two names of one file, replacing leaves both
-            os.unlink(new)
+    with replacing(path, os.path.join(folder, "manifest")) as new:
+        link_file(os.path.join(folder, name), new)
 
 
 def drop_expired(

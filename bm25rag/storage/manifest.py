@@ -21,7 +21,7 @@ from bm25rag.common.strings import text_of, utf8
 from bm25rag.common.version import __version__
 from bm25rag.errors import CorruptIndexError, FormatVersionError, NotAnIndexError
 from bm25rag.storage.checksummed_file import UNREADABLE, FileRecord, open_regular, refuse
-from bm25rag.storage.fs import new_file
+from bm25rag.storage.fs import new_file, replacing
 
 try:
     from _blake2 import blake2b  # as ``random`` does: ``hashlib`` loads OpenSSL, 6 ms and 3.6 MiB
@@ -283,16 +283,10 @@ def replace_sealed(
     folder: str, name: str, format: str, body: dict[str, Any], counts: Sequence[int]
 ) -> None:
     """Replace a file by JSON values with a checksum, all at once; see ``sealed``."""
-    data = sealed(os.path.join(folder, name), format, body, counts)
-    new = os.path.join(folder, f"manifest-{os.urandom(8).hex()}.tmp")
-    with new_file(new) as file:
+    path = os.path.join(folder, name)
+    data = sealed(path, format, body, counts)
+    with replacing(path, os.path.join(folder, "manifest")) as new, new_file(new) as file:
         file.write(data)
-    try:
-        os.replace(new, os.path.join(folder, name))
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(new)
-        raise
 
 
 def sealed(path: str, format: str, body: dict[str, Any], counts: Sequence[int]) -> bytes:

@@ -19,7 +19,7 @@ from bm25rag.common.strings import utf8
 from bm25rag.errors import CorruptIndexError, NotAnIndexError, RemoteError
 from bm25rag.storage.checksummed_file import ArraysFile, FileRecord, is_whole
 from bm25rag.storage.folder_lock import check_target, folder_to_fill, locked_folder
-from bm25rag.storage.fs import flush_folder, is_same, make_folder, name_file, new_file
+from bm25rag.storage.fs import flush_folder, is_same, make_folder, name_file, new_file, replacing
 from bm25rag.storage.kept_commits import drop_kept
 from bm25rag.storage.manifest import LOCK, MANIFEST, SHARDED, parse_manifest
 from bm25rag.storage.remote import RemoteStore, cache_root
@@ -182,18 +182,14 @@ class Mirror:
                 f"{self.store.url}/{name}: is {size} bytes long, expected {record.size}; "
                 f"{self.store.advice}"
             )
-        new = self._new_name()
-        try:
-            self.store.download(name, new)
-            self._check(new, name, record)
-            _flush(new)
-            os.replace(new, path)
-        except OSError as error:
-            name_file(error, new)
-            raise
-        finally:
-            with suppress(OSError):
-                os.unlink(new)
+        with self._replacing(path) as new:
+            try:
+                self.store.download(name, new)
+                self._check(new, name, record)
+                _flush(new)
+            except OSError as error:
+                name_file(error, new)
+                raise
 
     def _check(self, path: str, name: str, record: FileRecord) -> None:
         """Check every byte of a download."""
@@ -210,17 +206,15 @@ class Mirror:
                 return
         check_no_folder(path)
         flush_folder(os.path.dirname(path))
-        new = self._new_name()
-        with new_file(new) as file:
+        with self._replacing(path) as new, new_file(new) as file:
             file.write(data)
-        os.replace(new, path)
         flush_folder(os.path.dirname(path))
 
     def _path(self, name: str) -> str:
         return os.path.join(self.folder, *name.split("/"))
 
-    def _new_name(self) -> str:
-        return os.path.join(self.folder, f"download-{os.urandom(8).hex()}.tmp")
+    def _replacing(self, path: str) -> AbstractContextManager[str]:
+        return replacing(path, os.path.join(self.folder, "download"))
 
     def _clean(self, kept: set[str]) -> None:
         """Remove all other files of an index, and folders that are then empty."""
