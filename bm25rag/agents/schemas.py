@@ -40,19 +40,17 @@ def filter_schema(fields: str = "") -> dict[str, Any]:
     return {"type": "object", "description": f"{_FILTER}{here}"}
 
 
-def paging() -> dict[str, Any]:
-    """Return the schemas of what all tools have that return text."""
-    budget = "Characters of the whole answer; what is left out is said, with a cursor to go on."
-    return {
-        "budget": integer(budget, BUDGET, LEAST_BUDGET, LARGEST_BUDGET),
-        "cursor": string("To go on: from the last answer, with the same arguments."),
-    }
-
-
+_BUDGET = "Characters of the whole answer; what is left out is said, with a cursor to go on."
+# The schemas of what all tools have that return text.
+PAGING = {
+    "budget": integer(_BUDGET, BUDGET, LEAST_BUDGET, LARGEST_BUDGET),
+    "cursor": string("To go on: from the last answer, with the same arguments."),
+}
 QUERY = """Words to look for. Signs and quotes mean nothing here: phrases, must and must_not are \
 arguments."""
 _DECAY = """Lowers scores by age: {"path": "date", "half_life": "30d", "floor": 0.5} halves them \
 every 30 days, to no less than half; or by a number: {"path": "stars", "full": 5, "floor": 0.5}."""
+DECAY = {"type": "object", "description": _DECAY}
 
 
 def search_schema(fields: str = "", parts: Collection[str] = ()) -> dict[str, Any]:
@@ -72,15 +70,10 @@ def search_schema(fields: str = "", parts: Collection[str] = ()) -> dict[str, An
         "per_group": integer(
             "With group: how many of each group at most; they come together.", 1, 1, MOST_PER_GROUP
         ),
-        "decay": decay_schema(),
+        "decay": DECAY,
         **parts_schema(parts),
-        **paging(),
+        **PAGING,
     }
-
-
-def decay_schema() -> dict[str, Any]:
-    """Return the schema of what lowers scores."""
-    return {"type": "object", "description": _DECAY}
 
 
 def parts_schema(parts: Collection[str] = ()) -> dict[str, Any]:
@@ -114,7 +107,7 @@ def grep_schema(fields: str = "") -> dict[str, Any]:
         **(regex if has_regular_expressions() else {}),
         "ignore_case": flag("Whether capitals and small letters are the same."),
         "context": integer("Lines to show before and after each.", 0, 0, MOST_CONTEXT),
-        **paging(),
+        **PAGING,
     }
 
 
@@ -124,7 +117,7 @@ def read_schema() -> dict[str, Any]:
         "id": string("The id of a document; give either id or source."),
         "source": string("The source of documents, such as a file, as search and grep name it."),
         "lines": string('"10-20", "10-" or "10": lines of the document, or of the source. All.'),
-        **paging(),
+        **PAGING,
     }
 
 

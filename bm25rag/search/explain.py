@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -57,6 +57,11 @@ class TermExplanation:
     analysis: int | None = None
 
 
+def labels_of(terms: Sequence[TermExplanation]) -> list[str]:
+    """Return what to call terms; those of further analyses by a number."""
+    return [f"{term.term} +{term.analysis}" if term.analysis else term.term for term in terms]
+
+
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """A score and its parts: the contributions, in order, and the shift add up to it.
@@ -91,9 +96,7 @@ class Explanation:
     parts: tuple[PartExplanation, ...] = ()
 
     def __str__(self) -> str:
-        names = [
-            f"{term.term} +{term.analysis}" if term.analysis else term.term for term in self.terms
-        ]
+        names = labels_of(self.terms)
         width = max([len("term"), *map(len, names)])
         lines = [
             self._caption,

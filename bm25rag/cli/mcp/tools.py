@@ -100,9 +100,9 @@ class IndexTools:
                 {
                     "query": query,
                     "id": schemas.string("The document's id."),
-                    "decay": schemas.decay_schema(),
+                    "decay": schemas.DECAY,
                     **schemas.parts_schema(parts),
-                    "budget": schemas.paging()["budget"],
+                    "budget": schemas.PAGING["budget"],
                 },
                 answer_schemas.EXPLAIN,
                 _explain,

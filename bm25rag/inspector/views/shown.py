@@ -14,7 +14,7 @@ from bm25rag.filters import FilterSpec
 from bm25rag.index import BM25Index
 from bm25rag.inspector.desk import Desk, Side
 from bm25rag.scoring.variants import VARIANTS
-from bm25rag.search.explain import Explanation
+from bm25rag.search.explain import Explanation, labels_of
 from bm25rag.search.query import Query
 from bm25rag.search.query_terms import QueryLike
 
@@ -56,20 +56,14 @@ def _slider(name: str, saved: float | None, now: float) -> dict[str, Any]:
     return {"name": name, "saved": saved, "now": now, "most": maximum}
 
 
-def labels_of(explanation: Explanation) -> list[str]:
-    """Return what to call the terms of an explanation; those of further analyses by a number."""
-    return [
-        f"{share.term} +{share.analysis}" if share.analysis else share.term
-        for share in explanation.terms
-    ]
-
-
 def shares_of(explanation: Explanation) -> list[dict[str, Any]]:
     """Return the parts of a score, each with the number of its term; the last is the shift."""
     scores = [share.contribution for share in explanation.terms]
     parts: list[dict[str, Any]] = [
         {"term": label, "number": number, "score": score}
-        for number, (label, score) in enumerate(zip(labels_of(explanation), scores, strict=True))
+        for number, (label, score) in enumerate(
+            zip(labels_of(explanation.terms), scores, strict=True)
+        )
         if score and number < COLOURS
     ]
     if any(others := scores[COLOURS:]):
@@ -81,7 +75,7 @@ def shares_of(explanation: Explanation) -> list[dict[str, Any]]:
 
 def explained_terms(explanation: Explanation) -> list[dict[str, Any]]:
     """Return the terms of an explanation as JSON values."""
-    terms = zip(labels_of(explanation), explanation.terms, strict=True)
+    terms = zip(labels_of(explanation.terms), explanation.terms, strict=True)
     return [
         {
             "term": label,
