@@ -18,7 +18,6 @@ from bm25rag.common.arrays import Array
 from bm25rag.common.chunks import Chunks
 from bm25rag.common.clock import now
 from bm25rag.common.strings import TEXT
-from bm25rag.errors import CorruptIndexError
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.doc_blocks import doc_block_count
 from bm25rag.segments.postings import VECTORS, Postings
@@ -30,6 +29,7 @@ from bm25rag.storage.checksummed_file import (
     ArraysFile,
     CheckedArray,
     FileRecord,
+    damage,
     is_whole,
     refuse,
     write_arrays,
@@ -97,11 +97,11 @@ def _read_view(
         )
     view = SegmentView(segment, tuple(all_changes))
     if np.any(view.deleted[1:] == view.deleted[:-1]):
-        message = "deletes what is deleted already; restore the folder from a copy"
-        raise CorruptIndexError(f"{os.path.join(folder, stored.changes[-1].name)}: {message}")
+        path = os.path.join(folder, stored.changes[-1].name)
+        raise damage(path, "deleted", "has what is deleted already")
     if min(view.tokens) < 0:
-        message = "lengths does not agree with the manifest; restore the folder from a copy"
-        raise CorruptIndexError(f"{os.path.join(folder, stored.segment.name)}: {message}")
+        path = os.path.join(folder, stored.segment.name)
+        raise damage(path, "lengths", "does not agree with the manifest")
     return view
 
 
