@@ -55,13 +55,15 @@ class StoredDocuments:
 
 
 # What the contents of all hits of a search have in common: the documents, what analyses questions,
-# the terms of each query and its totals, and the rows of all hits.
+# the terms of each query and its totals, and the rows of all hits; and their ids, unless they are
+# of a batch, whose ids one hit would keep.
 _Answer: TypeAlias = tuple[
     StoredDocuments,
     "Analyzer",
     Sequence[Collection[str]],
     "Sequence[Totals | None]",
     Sequence[int],
+    list[str] | None,
 ]
 
 
@@ -85,7 +87,7 @@ class HitContents:
         """Finds the words of the query."""
         from bm25rag.analysis.snippets import QueryMatcher  # most searches do without
 
-        _, analyzer, terms, _, _ = self._answer
+        _, analyzer, terms, *_ = self._answer
         return QueryMatcher(analyzer, terms[self._query])
 
     def read(self, name: str, position: int) -> Any:
@@ -101,16 +103,17 @@ class HitContents:
 
     def group_size(self, position: int) -> int | None:
         """Return how many documents of one's group match."""
-        _, _, _, totals, rows = self._answer
+        _, _, _, totals, rows, _ = self._answer
         own = totals[self._query]
         return None if own is None else own.group_size(rows[self._first + position])
 
     def read_all(self, name: str) -> list[Any]:
         """Return a field of each document; a list of new objects."""
-        return self._read_rows(name, self._first, self._last)
+        ids = self._answer[5] if name == "id" else None
+        return self._read_rows(name, self._first, self._last) if ids is None else [*ids]
 
     def _read_rows(self, name: str, first: int, last: int) -> list[Any]:
-        stored, _, _, _, rows = self._answer
+        stored, _, _, _, rows, _ = self._answer
         return stored.read(name, list(rows[first:last]))
 
 

@@ -390,8 +390,9 @@ class Snapshot:
             listed = kept = rows
         else:
             listed, kept = rows.tolist(), rows.data  # which has no object for each
-        answer = self.stored, self.analyzer, terms, totals, kept
         ids = self.stored.read("id", listed)
+        known = ids if len(counts) == 1 else None
+        answer = self.stored, self.analyzer, terms, totals, kept, known
         return backend.current().make_hits((Hit, Hits, HitContents), answer, ids, scores, counts)
 
     @lazy_property
