@@ -177,7 +177,7 @@ class Grep:
         """Yield the texts of candidates from a place on, in blocks of about the same size."""
         snapshot, limit = self.snapshot, min(self._block, self._cut)
         for segment, numbers in enumerate(snapshot.passing_numbers(self._filter)):
-            view, base = snapshot.views[segment], snapshot.bases[segment]
+            view, base = snapshot.views[segment], snapshot.rows.bases[segment]
             if base + view.count <= row:
                 continue
             chosen = self._having_terms(segment, np.asarray(numbers, np.int64))

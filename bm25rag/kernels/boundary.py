@@ -38,12 +38,7 @@ from bm25rag.common.arrays import (
     UInt64,
     Unsigned,
 )
-from bm25rag.kernels.checks import (
-    check_array,
-    check_rising,
-    lowest_and_highest,
-    require,
-)
+from bm25rag.kernels.checks import check_array, check_rising, lowest_and_highest, require
 from bm25rag.kernels.records import (
     Matches,
     Pieces,
@@ -620,6 +615,7 @@ def _check_parts(
     plans: Sequence[SearchPlan | None],
     k: int,
 ) -> None:
+    """Check that the parts of a search belong together; backends check each segment's."""
     if k < 1:
         require(False, "k must be at least 1")
     if not len(segments) == len(terms) == len(plans) == len(rows.segments):

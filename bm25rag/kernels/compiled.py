@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bm25rag.common.arrays import Int64, UInt8, UInt16, UInt32
 from bm25rag.kernels.boundary import Backend
 from bm25rag.kernels.loading import WRITING, find, load
-from bm25rag.kernels.records import (
-    Pieces,
-    Run,
-    TermNumbers,
-)
+from bm25rag.kernels.records import Pieces, Run, TermNumbers
 from bm25rag.kernels.term_lists import TermLists
 
 if TYPE_CHECKING:

@@ -1,4 +1,5 @@
 from bm25rag.kernels.checksum cimport crc_after
+from bm25rag.kernels.collecting cimport first_at_least
 from bm25rag.kernels.rows cimport SegmentRows, first_from
 from bm25rag.kernels.utf8 cimport text_of
 
@@ -91,8 +92,6 @@ cdef Py_ssize_t count_living(Postings postings, long long *starts,
                              SegmentRows rows) noexcept nogil
 cdef Py_ssize_t _count_common(Postings postings, long long *starts,
                               const unsigned int[::1] numbers) noexcept nogil
-cdef Py_ssize_t _first_from(const unsigned short[::1] documents, Py_ssize_t low,
-                            Py_ssize_t stop, Py_ssize_t number) noexcept nogil
 cdef bint _is_string(_Strings strings, Py_ssize_t number, const unsigned char *name,
                      Py_ssize_t size) noexcept nogil
 cdef int _wrong(const unsigned short[::1] numbers, Py_ssize_t first, const long long *edges,

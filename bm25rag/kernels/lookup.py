@@ -29,6 +29,7 @@ _TOGETHER = cython.declare(cython.Py_ssize_t, 16)
 
 if not cython.compiled:
     from bm25rag.kernels.checksum import crc_after
+    from bm25rag.kernels.collecting import first_at_least
     from bm25rag.kernels.rows import SegmentRows, first_from
     from bm25rag.kernels.utf8 import text_of
 
@@ -434,7 +435,7 @@ def _count_common(
     for at in range(numbers.shape[0]):
         number = numbers[at]
         block = number // postings.block_size
-        place = _first_from(
+        place = first_at_least(
             postings.documents,
             max(place, cython.cast(cython.Py_ssize_t, starts[block])),
             starts[block + 1],
@@ -444,33 +445,6 @@ def _count_common(
             postings.documents[place] == number % postings.block_size
         )
     return common
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _first_from(
-    documents: cython.const[cython.ushort][::1],
-    low: cython.Py_ssize_t,
-    stop: cython.Py_ssize_t,
-    number: cython.Py_ssize_t,
-) -> cython.Py_ssize_t:
-    """Do as ``first_from`` for documents of a block, up to ``stop``."""
-    high: cython.Py_ssize_t = low
-    step: cython.Py_ssize_t = 1
-    middle: cython.Py_ssize_t
-    while high < stop and documents[high] < number:
-        low = high + 1
-        high += step
-        step *= 2
-    high = min(high, stop)
-    while low < high:
-        middle = (low + high) // 2
-        if documents[middle] < number:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @cython.cfunc

@@ -27,7 +27,7 @@ def score_matrix(snapshot: Snapshot) -> csc_array:
     column_of = {term: column for column, term in enumerate(terms)}
     idf = snapshot.idf(terms, frequencies)
     rows, columns, scores = [], [], []
-    bases = snapshot.bases[:-1]
+    bases = snapshot.rows.bases[:-1]
     for view, base, table in zip(snapshot.views, bases, snapshot.tables, strict=True):
         postings = view.segment.postings
         term_columns = [column_of.get(text_of(term or b""), -1) for term in postings.terms.column]

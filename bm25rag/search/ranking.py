@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from bm25rag.kernels.records import Allowed, Matches, SearchPlan
 from bm25rag.search.plain_terms import Terms
 from bm25rag.search.query_terms import resolve_queries
 from bm25rag.search.snapshot import Snapshot, by_row
-
-if TYPE_CHECKING:
-    pass
 
 Masks: TypeAlias = Sequence[Allowed | None]
 """Which documents of each segment may be returned; ``None``: all."""

@@ -61,8 +61,7 @@ class Snapshot:
         self.analyzer = analyzer
         self.statistics = statistics
         self.rows = Rows([view.rows for view in self.views])
-        self.bases: tuple[int, ...] = self.rows.bases
-        self.count: int = self.bases[-1]
+        self.count: int = self.rows.bases[-1]
         # The plans of searches without a filter; see ``ranking``.
         self.plans: dict[tuple[int, ...], Sequence[SearchPlan | None]] = {}
         tokens = add_tokens(view.tokens for view in self.views)
@@ -245,16 +244,16 @@ class Snapshot:
         if len(self.views) == 1:
             yield self.views[0], slice(None), self.views[0].rows.numbers_at(rows)
             return
-        owners = np.searchsorted(self.bases, rows, side="right") - 1
+        owners = np.searchsorted(self.rows.bases, rows, side="right") - 1
         for owner in np.unique(owners).tolist():
             places = owners == owner
             view = self.views[owner]
-            yield view, places, view.rows.numbers_at(rows[places] - self.bases[owner])
+            yield view, places, view.rows.numbers_at(rows[places] - self.rows.bases[owner])
 
     def rows_of(self, masks: Sequence[Allowed | None]) -> Int64:
         """Return the rows of the documents of masks, ascending."""
         rows = []
-        for view, mask, base in zip(self.views, masks, self.bases, strict=False):
+        for view, mask, base in zip(self.views, masks, self.rows.bases, strict=False):
             numbers = np.arange(len(view.segment)) if mask is None else np.flatnonzero(mask.mask)
             rows.append(view.rows.ranks(numbers) + base)
         return np.concatenate(rows)
@@ -264,7 +263,7 @@ class Snapshot:
         place = self.find(id)
         assert place is not None
         rank = self.views[place[0]].rows.ranks(np.array([place[1]]))
-        return self.bases[place[0]] + int(rank[0])
+        return self.rows.bases[place[0]] + int(rank[0])
 
     def id_at(self, row: int) -> str:
         """Return the id of the living document at ``row``."""
@@ -505,7 +504,7 @@ def note_corrections(hits: Iterable[Hit], corrections: dict[str, str]) -> None:
 def by_row(values: Sequence[Float64], snapshot: Snapshot) -> Float64:
     """Put the values of the documents of every segment into rows of living documents."""
     rows = np.empty(snapshot.count)
-    spans = pairwise(snapshot.bases)
+    spans = pairwise(snapshot.rows.bases)
     for view, value, (start, stop) in zip(snapshot.views, values, spans, strict=True):
         rows[start:stop] = value if view.living is None else value[view.living]
     return rows
