@@ -10,7 +10,6 @@ import numpy as np
 
 from bm25rag.analysis import scripts
 from bm25rag.analysis.settings import FoldRules
-from bm25rag.analysis.unspaced_runs import FIRST_LETTER
 from bm25rag.common.arrays import Array, Bool, Int64, UInt8, UInt64
 from bm25rag.common.gil import releasing_gil
 from bm25rag.kernels import fold_bits as bits
@@ -23,9 +22,6 @@ _SIGNS = {
     "+": bits.PLUS,
     "#": bits.HASH,
 }
-
-# Patterns of characters that are not below the first that is cut into bigrams.
-_LATE = (scripts.CJK, scripts.HAN, scripts.SINGLES, scripts.SOUTHEAST_ASIAN)
 
 # Pages of Han and of Hangul, of which one entry tells all: they are made together, in a
 # millisecond, because some Chinese questions need 70 of them.
@@ -93,7 +89,7 @@ def _entries(points: Int64, rules: FoldRules) -> UInt64:
     # A character is normalised after lower-casing, so its lower case decides, too.
     if not np.array_equal(lower, points):
         peculiar |= _lower(lower, rules)[1]
-    roles = _roles(_string(lower), rules)
+    roles = _roles(lower, rules)
     if rules.normalize == "NFC":
         roles |= _which(scripts.MEETING, _string(lower)) * np.uint64(1 << bits.MEETING)
     return _utf8(lower.astype(np.uint64)) | roles | peculiar * np.uint64(1 << bits.PECULIAR)
@@ -141,17 +137,18 @@ def _utf8(points: UInt64) -> UInt64:
     return np.select(limits, sized)
 
 
-def _roles(characters: str, rules: FoldRules) -> UInt64:
+def _roles(points: Int64, rules: FoldRules) -> UInt64:
     """Return kinds, signs and flags of code points."""
+    characters = _string(points)
     kinds = np.full(len(characters), bits.OTHER, np.uint8)
     _mark(kinds, bits.WORD, rules.word, characters)
     if rules.auto:
         _mark(kinds, bits.SYMBOL, scripts.EMOJI, characters)
         kinds[[scripts.is_mark(character) for character in characters]] = bits.MARK
     if rules.southeast_asian:
-        _mark(kinds, bits.CLUSTER, scripts.SOUTHEAST_ASIAN, characters)
+        kinds[scripts.SOUTHEAST_ASIAN.among(points)] = bits.CLUSTER
     if rules.cjk:
-        _mark(kinds, bits.CJK, scripts.CJK, characters)
+        kinds[scripts.CJK.among(points)] = bits.CJK
     roles = kinds.astype(np.uint64) << np.uint64(bits.KIND)
     if rules.auto:
         word = kinds == bits.WORD
@@ -161,8 +158,8 @@ def _roles(characters: str, rules: FoldRules) -> UInt64:
             if sign in characters:
                 roles[characters.index(sign)] |= np.uint64(number << bits.SIGN)
     if rules.singles:
-        roles |= _which(scripts.SINGLES, characters) * np.uint64(1 << bits.SINGLE)
-        roles |= _which(scripts.HAN, characters) * np.uint64(1 << bits.ASKED_SINGLE)
+        roles |= scripts.SINGLES.among(points) * np.uint64(1 << bits.SINGLE)
+        roles |= scripts.HAN.among(points) * np.uint64(1 << bits.ASKED_SINGLE)
     return roles
 
 
@@ -176,8 +173,6 @@ def _mark(
     values: Bool | UInt8, value: int, pattern: re.Pattern[str] | str, characters: str
 ) -> None:
     one = pattern if isinstance(pattern, str) else pattern.pattern
-    if pattern in _LATE and max(characters) < FIRST_LETTER:
-        return  # a pattern of many ranges takes a millisecond to compile
     # Whole runs at once, because most code points are of the same kind as their neighbours.
     for run in releasing_gil(re.finditer(f"(?:{one})+", characters)):
         values[run.start() : run.end()] = value

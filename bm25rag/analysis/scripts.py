@@ -4,23 +4,56 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from functools import lru_cache
 
+import numpy as np
+
+from bm25rag.common.arrays import Bool, Int64
+from bm25rag.common.lazy import lazy_property
 from bm25rag.common.patterns import late_pattern
 from bm25rag.kernels import backend
 
+
+class Letters:
+    """Letters given as ``ranges``, as a class of a regular expression has them.
+
+    A pattern of ranges as large as these takes milliseconds to compile.
+    """
+
+    def __init__(self, ranges: str) -> None:
+        self.ranges = ranges
+
+    @lazy_property
+    def _bounds(self) -> list[int]:
+        """At which code points ranges begin, and behind which they end, in turn."""
+        ranges = sorted(re.findall("(.)(?:-(.))?", self.ranges))
+        return [bound for first, last in ranges for bound in (ord(first), ord(last or first) + 1)]
+
+    def __contains__(self, letter: str) -> bool:
+        return bisect_right(self._bounds, ord(letter)) % 2 == 1
+
+    def among(self, points: Int64) -> Bool:
+        """Return which code points are such letters."""
+        inside: Bool = np.searchsorted(self._bounds, points, side="right") % 2 == 1
+        return inside
+
+
 # Han with its marks and compatibility forms, Hiragana, Katakana (half-width forms have been folded
 # by then), Bopomofo, Hangul syllables and letters: the characters that Lucene cuts into bigrams.
-CJK_LETTERS = (
+CJK = Letters(
     "\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
     "\u3105-\u312f\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\u1100-\u11ff\ua960-\ua97f\uac00-\ud7a3\ud7b0-\ud7ff\U00020000-\U0003ffff"
 )
-_HAN = "\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_HANGUL = "\uac00-\ud7a3"
+# Characters that are terms beside the bigrams: in questions and documents, and in documents only.
+HAN = Letters(
+    "\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+SINGLES = Letters(HAN.ranges + "\uac00-\ud7a3")
 # Letters of Thai, Lao, Khmer and Burmese, which put no spaces between words. Their digits are
 # ordinary words; their other vowels and tones are combining marks.
-SOUTHEAST_ASIAN_LETTERS = (
+SOUTHEAST_ASIAN = Letters(
     "\u0e01-\u0e30\u0e32\u0e33\u0e40-\u0e46"
     "\u0e81-\u0eb0\u0eb2\u0eb3\u0ebd\u0ec0-\u0ec4\u0ec6\u0edc-\u0edf"
     "\u1780-\u17b3\u17d7\u17dc"
@@ -64,11 +97,6 @@ _MEETING = (
 MEETING = late_pattern(f"[{_MEETING}]")
 CHANGED_BY_NFC = late_pattern(f"[^{_SURELY_NFC}{_MEETING}]")
 NOT_ASCII = late_pattern("[^\u0000-\u007f]")
-CJK = late_pattern(f"[{CJK_LETTERS}]")
-# Characters that are terms beside the bigrams: in questions and documents, and in documents only.
-HAN = late_pattern(f"[{_HAN}]")
-SINGLES = late_pattern(f"[{_HAN}{_HANGUL}]")
-SOUTHEAST_ASIAN = late_pattern(f"[{SOUTHEAST_ASIAN_LETTERS}]")
 LETTER = late_pattern(r"[^\W\d_]")
 DIGIT = late_pattern(r"\d")
 APOSTROPHES = late_pattern("[\u2019\u02bc]")

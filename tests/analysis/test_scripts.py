@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 
 from bm25rag import Analyzer, BM25Index
+from bm25rag.analysis import scripts
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -14,6 +18,15 @@ RUNS = {
     "khmer": ("ភ្នំពេញជារាជធានី", "រាជធានី", "ជា"),
     "burmese": ("ရန်ကုန်သည်မြို့တော်", "မြို့", "ကု"),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["CJK", "HAN", "SINGLES", "SOUTHEAST_ASIAN"])
+def test_letters_are_those_of_their_ranges(name: str) -> None:
+    letters: scripts.Letters = getattr(scripts, name)
+    every = "".join(map(chr, range(0x110000)))
+    expected = {match.start() for match in re.finditer(f"[{letters.ranges}]", every)}
+    assert set(np.flatnonzero(letters.among(np.arange(len(every)))).tolist()) == expected
+    assert {ord(letter) for letter in every if letter in letters} == expected
 
 
 @pytest.mark.parametrize("language", [*RUNS, "english", None])

@@ -171,7 +171,7 @@ def test_plain_characters_keep_their_places() -> None:
 def test_stemmers_keep_the_first_letters_of_runs(name: str) -> None:
     """Words of a text that begin with no letter of a term of the query are not analysed."""
     letters = "".join(map(chr, range(0xE00, 0x30000)))
-    cut = re.findall(f"[{scripts.CJK_LETTERS}{scripts.SOUTHEAST_ASIAN_LETTERS}]", letters)[::7]
+    cut = re.findall(f"[{scripts.CJK.ranges}{scripts.SOUTHEAST_ASIAN.ranges}]", letters)[::7]
     words = [first + second for first, second in pairwise(cut)]
     stems = Analyzer(None, stemmer=name).stems(words)
     assert [stem[0] for stem in stems] == [word[0] for word in words]
