@@ -60,9 +60,12 @@ def fold_each(words: list[str], kept: str) -> list[str]:
     """Return the same for each word; all at once, because most of the time goes to the calls."""
     joined = "\n".join(words)
     folded = fold_accents(joined, kept).split("\n")
-    # A word has a line feed, or marks alone, or what depends on how it begins.
-    if len(folded) != len(words) or not all(folded) or _may_have_nasal(joined):
+    if len(folded) != len(words) or not all(folded):  # a word has a line feed, or marks alone
         return [fold_accents(word, kept) for word in words]
+    if _may_have_nasal(joined):  # which depends on how a word begins
+        for number, word in enumerate(words):
+            if _may_have_nasal(word):
+                folded[number] = fold_accents(word, kept)
     return folded
 
 
