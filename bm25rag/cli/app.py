@@ -7,36 +7,46 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, NoReturn
 
 import click
 
-from bm25rag.cli.bench import bench_command
-from bm25rag.cli.demo import demo_command
-from bm25rag.cli.download import download_command
-from bm25rag.cli.evaluate import evaluate_command
-from bm25rag.cli.export import export_command
-from bm25rag.cli.grep import grep_command
-from bm25rag.cli.health import doctor_command, stats_command, verify_command
-from bm25rag.cli.indexing import add_command, compact_command, delete_command, index_command
-from bm25rag.cli.inspect import inspect_command
-from bm25rag.cli.maintenance import backup_command, commits_command, repair_command, restore_command
-from bm25rag.cli.make_queries import make_queries_command
-from bm25rag.cli.mcp.command import mcp_command
 from bm25rag.cli.options import examples
-from bm25rag.cli.ray import ray_commands
-from bm25rag.cli.search import explain_command, search_command
-from bm25rag.cli.sync import sync_command
 from bm25rag.cli.terminal import write_message
-from bm25rag.cli.tune import tune_command
 from bm25rag.cli.wording import describe, describe_warning
 from bm25rag.common.visible import one_line
 from bm25rag.errors import BM25Error
 
 # What a shell reports for a process that was ended by SIGPIPE or SIGINT.
 _BROKEN_PIPE, _INTERRUPTED = 141, 130
+# The module of each command, which is imported when the command is run, or listed.
+_MODULES = {
+    **dict.fromkeys(("index", "add", "delete", "compact"), "indexing"),
+    **dict.fromkeys(("search", "explain"), "search"),
+    **dict.fromkeys(("stats", "verify", "doctor"), "health"),
+    **dict.fromkeys(("backup", "restore", "repair", "commits"), "maintenance"),
+    **{name: name for name in ("bench", "demo", "download", "evaluate", "export", "grep")},
+    **{name: name for name in ("inspect", "ray", "sync", "tune")},
+    **{"make-queries": "make_queries", "mcp": "mcp.command"},
+}
+
+
+class _Imported(Mapping[str, click.Command]):
+    """The commands by name; each is a function of its module, ``NAME_command``."""
+
+    def __getitem__(self, name: str) -> click.Command:
+        module = import_module(f"bm25rag.cli.{_MODULES[name]}")
+        command: click.Command = getattr(module, f"{name.replace('-', '_')}_command")
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_MODULES)
+
+    def __len__(self) -> int:
+        return len(_MODULES)
 
 
 class _Failure(click.ClickException):
@@ -109,6 +119,7 @@ def _give_up_stdout() -> None:
 
 @click.group(
     cls=_Commands,
+    commands=_Imported(),
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=examples(
         "bm25rag index docs/ --output docs.bm25",
@@ -133,33 +144,3 @@ Results go to the standard output, messages to the standard error.""",
 @click.version_option(package_name="bm25rag")
 def commands(debug: bool) -> None:
     """Exact BM25 search over your documents."""
-
-
-for _command in (
-    index_command,
-    add_command,
-    sync_command,
-    delete_command,
-    compact_command,
-    search_command,
-    grep_command,
-    explain_command,
-    export_command,
-    evaluate_command,
-    tune_command,
-    bench_command,
-    make_queries_command,
-    inspect_command,
-    mcp_command,
-    download_command,
-    stats_command,
-    verify_command,
-    backup_command,
-    restore_command,
-    repair_command,
-    commits_command,
-    doctor_command,
-    demo_command,
-    ray_commands,
-):
-    commands.add_command(_command)

@@ -6,52 +6,31 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 from rich.table import Table
 from rich.text import Text
 
 from bm25rag import BatchResult, Hit
 from bm25rag.cli.marked_text import marked_snippet
 from bm25rag.cli.terminal import result_console
-from bm25rag.common.arrays import Float64
 from bm25rag.common.json_values import finite, iso_date
 from bm25rag.common.visible import UNSAFE, one_line
 from bm25rag.documents import fields_beside
-from bm25rag.evaluation.files import run_lines
 from bm25rag.readers import Query
 
 if TYPE_CHECKING:
     from bm25rag.distributed.results import RayBatch
 
 
-class Fused(NamedTuple):
-    """The hits of one query, as a batch."""
-
-    ranking: list[Hit]
-
-    def hits(self) -> list[list[Hit]]:
-        """Return the hits."""
-        return [self.ranking]
-
-    def ids(self) -> list[list[str]]:
-        """Return their ids."""
-        return [[hit.id for hit in self.ranking]]
-
-    @property
-    def scores(self) -> Float64:
-        """Their scores, float64 (1, w)."""
-        return np.array([[hit.score for hit in self.ranking]])
-
-
 class Answers(NamedTuple):
-    """Queries and their hits; ``from_file`` is False for a query on the command line.
+    """Queries and what was found; ``from_file`` is False for a query on the command line.
 
+    Where several rankings were fused, ``found`` is the list of the hits of one query.
     ``k`` is how many hits were asked for, ``first`` the rank of the first one, ``spans`` whether
     JSON says where the words are, and ``groups`` how many groups match, in a search with groups.
     """
 
     queries: Sequence[Query]
-    batch: BatchResult | RayBatch | Fused
+    found: BatchResult | RayBatch | list[Hit]
     from_file: bool
     k: int
     first: int = 1
@@ -60,7 +39,15 @@ class Answers(NamedTuple):
 
     def pairs(self) -> Iterable[tuple[Query, list[Hit]]]:
         """Return each query with its hits."""
-        return zip(self.queries, self.batch.hits(), strict=True)
+        each = [self.found] if isinstance(self.found, list) else self.found.hits()
+        return zip(self.queries, each, strict=True)
+
+    def rankings(self) -> Iterable[tuple[Query, Iterable[tuple[str, float]]]]:
+        """Return each query with the ids and scores of its hits, which are not made for that."""
+        if isinstance(self.found, list):
+            return [(self.queries[0], [(hit.id, hit.score) for hit in self.found])]
+        each = map(zip, self.found.ids(), self.found.scores.tolist())
+        return zip(self.queries, each, strict=True)
 
 
 # --- for people -----------------------------------------------------------------
@@ -103,11 +90,10 @@ def write_trec(stream: IO[str], answers: Answers) -> None:
 
     The format has no escapes for an id that is empty or contains white space or control characters.
     """
-    batch = answers.batch
-    lists = zip(answers.queries, batch.ids(), batch.scores.tolist(), strict=True)
-    for query, ids, scores in lists:
+    from bm25rag.evaluation.files import run_lines  # with all of the evaluation: few ask for a run
+
+    for query, ranking in answers.rankings():
         try:
-            ranking = zip(ids, scores, strict=False)
             for line in run_lines(query.id, ranking, "bm25rag", answers.first):
                 if UNSAFE.search(line):
                     raise ValueError(f"the line {line!r} has control characters in it")

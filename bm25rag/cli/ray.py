@@ -62,11 +62,11 @@ def _connect(address: str | None) -> None:
 
 
 @click.group("ray", epilog=examples("bm25rag ray search 'how do I install it'"))
-def ray_commands() -> None:
+def ray_command() -> None:
     """Build and serve an index in shards on a Ray cluster (needs bm25rag[ray])."""
 
 
-@ray_commands.command(
+@ray_command.command(
     "build",
     params=_options_of(index_command, (*_READING, *_ANALYZER, *SCORING)),
     epilog=examples("bm25rag ray build 'corpus/*.jsonl' -o /shared/corpus.bm25 --shards 8"),
@@ -119,9 +119,7 @@ def build_command(
     report("Indexed", len(index), perf_counter() - start, output)
 
 
-@ray_commands.command(
-    "serve", epilog=examples("bm25rag ray serve /shared/corpus.bm25 --replicas 2")
-)
+@ray_command.command("serve", epilog=examples("bm25rag ray serve /shared/corpus.bm25 --replicas 2"))
 @click.argument("index_path", metavar="INDEX", type=PATH)
 @click.option(
     "--replicas", default=1, show_default=True, type=click.IntRange(min=1), help="How many copies."
@@ -147,7 +145,7 @@ def serve_command(index_path: Path, name: str, address: str | None, **options: A
     write_message(f"Serving {documents} as {one_line(name)}: {one_line(index_path)}")
 
 
-@ray_commands.command(
+@ray_command.command(
     "search",
     params=_options_of(search_command, _SEARCHING),
     epilog=examples("bm25rag ray search 'how do I install it' -k 3"),
@@ -178,9 +176,9 @@ def ray_search_command(
     index = connect(name)
     missing: dict[int, str] = {}
     with click.open_file(output or "-", "w", encoding="utf-8", lazy=True) as stream:
-        for block, batch in each_batch(index, queries, query, None, options):
-            missing |= batch.missing if isinstance(batch, RayBatch) else {}
-            write(stream, Answers(block, batch, query is None, options["k"], options["offset"] + 1))
+        for block, found in each_batch(index, queries, query, None, options):
+            missing |= found.missing if isinstance(found, RayBatch) else {}
+            write(stream, Answers(block, found, query is None, options["k"], options["offset"] + 1))
         stream.flush()
     for number, reason in sorted(missing.items()):
         write_message(f"Warning: without shard {number}: {one_line(reason)}")
@@ -188,7 +186,7 @@ def ray_search_command(
         click.get_current_context().exit(SKIPPED)
 
 
-@ray_commands.command("refresh")
+@ray_command.command("refresh")
 @_cluster_options
 def refresh_command(name: str, address: str | None) -> None:
     """Let a served index go to the last commit of its folder."""
@@ -198,7 +196,7 @@ def refresh_command(name: str, address: str | None) -> None:
     write_message(f"Serving commit {connect(name).refresh()} as {one_line(name)}.")
 
 
-@ray_commands.command("stop")
+@ray_command.command("stop")
 @_cluster_options
 def stop_command(name: str, address: str | None) -> None:
     """End a served index."""

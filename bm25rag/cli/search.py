@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bm25rag import BatchResult, BM25Index
+from bm25rag import BatchResult, BM25Index, Hit
 from bm25rag.cli.dropped import dropped_words
 from bm25rag.cli.options import (
     PATH,
@@ -26,7 +26,7 @@ from bm25rag.cli.options import (
     usage_errors,
     vector_option,
 )
-from bm25rag.cli.output import WRITERS, Answers, Fused
+from bm25rag.cli.output import WRITERS, Answers
 from bm25rag.cli.terminal import write_result
 from bm25rag.common.visible import one_line
 from bm25rag.readers import Query, read_queries
@@ -137,12 +137,12 @@ def search_command(
     index = open_index(index_path, options)
     # Opened on the first write, so that an error before it leaves the file unchanged.
     with click.open_file(output or "-", "w", encoding="utf-8", lazy=True) as stream:
-        for block, batch in each_batch(index, queries, query, vector, options):
+        for block, found in each_batch(index, queries, query, vector, options):
             asked_in_file, first = queries_path is not None, options["offset"] + 1
             groups = None
-            if options["group"] is not None and isinstance(batch, BatchResult):
-                groups = batch.totals().tolist()
-            write(stream, Answers(block, batch, asked_in_file, options["k"], first, spans, groups))
+            if options["group"] is not None and isinstance(found, BatchResult):
+                groups = found.totals().tolist()
+            write(stream, Answers(block, found, asked_in_file, options["k"], first, spans, groups))
         stream.flush()
 
 
@@ -168,7 +168,7 @@ def each_batch(
     query: str | None,
     vector: dict[str, float] | None,
     options: Mapping[str, Any],
-) -> Iterator[tuple[list[Query], BatchResult | RayBatch | Fused]]:
+) -> Iterator[tuple[list[Query], BatchResult | RayBatch | list[Hit]]]:
     """Yield queries, and what is found for them; arguments as of the commands."""
     while block := list(islice(queries, _BATCH)):
         with usage_errors():
@@ -182,7 +182,7 @@ def _search_for(
     query: str | None,
     vector: dict[str, float] | None,
     options: Mapping[str, Any],
-) -> BatchResult | RayBatch | Fused:
+) -> BatchResult | RayBatch | list[Hit]:
     """Search for texts, or for a vector and, if there is one, the query."""
     k, filter_, syntax, also = (options[name] for name in ("k", "filter_", "syntax", "also"))
     timeout = options.get("timeout")
@@ -191,10 +191,10 @@ def _search_for(
     if options["by_rank"]:
         each, weights = zip((query or "", 1.0), *also, strict=True)
         asked_each = [read_query(index, text, syntax, timeout=timeout) for text in each]
-        return Fused(index.search_fused(asked_each, k, filter_, weights=weights, **page))
+        return index.search_fused(asked_each, k, filter_, weights=weights, **page)
     if vector is not None and query is not None:
         asked = read_query(index, query, syntax, also, timeout)
-        return Fused(index.search_hybrid(asked, vector, k, filter_, **page))
+        return index.search_hybrid(asked, vector, k, filter_, **page)
     of_batch = ("min_score", "threads", "partial")
     limits = page | {name: options[name] for name in of_batch if name in options}
     if vector is not None:

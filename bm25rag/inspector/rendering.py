@@ -35,7 +35,6 @@ class Pages:
             "amount": lambda value: f"{value:,}" if isinstance(value, int) else f"{value:,.4g}",
             "score": lambda value: "" if value is None else f"{value:.4f}",
             "seconds": _seconds,
-            "bytes": _bytes,
             "values": _values,
             "short": _short,
             # For a field of a form.
@@ -75,13 +74,6 @@ def _short(name: str, length: int = 200) -> str:
 
 def _seconds(value: float) -> str:
     return f"{value * 1e3:.2f} ms" if value >= 1e-3 else f"{value * 1e6:.0f} µs"
-
-
-def _bytes(value: int) -> str:
-    size, units = float(value), ["bytes", "KiB", "MiB", "GiB", "TiB"]
-    while size >= 1024 and len(units) > 1:
-        size, units = size / 1024, units[1:]
-    return f"{value:,} bytes" if units[0] == "bytes" else f"{size:,.1f} {units[0]}"
 
 
 def _values(metadata: object) -> str:

@@ -97,6 +97,17 @@ def test_the_command_line_itself_is_imported_without_the_extra() -> None:
     assert run_python(code).stdout == "set()\n"
 
 
+def test_a_command_is_imported_without_the_others() -> None:
+    code = """if True:
+        import sys
+        from bm25rag.cli.app import commands
+        print(commands.commands["search"].name)
+        print({"bm25rag.evaluation", "bm25rag.cli.indexing", "tqdm"} & {*sys.modules})
+        print(all(one.name == name for name, one in commands.commands.items()))
+    """
+    assert run_python(code).stdout == "search\nset()\nTrue\n"
+
+
 def test_without_a_terminal_nothing_is_drawn(saved: Path, start: Callable[..., Any]) -> None:
     Path("d").mkdir()
     Path("d/a.txt").write_text("one", encoding="utf-8")
