@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from bm25rag.agents.schemas import object_schema
+
 _STRING, _INTEGER, _NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
 _FLAG, _OBJECT = {"type": "boolean"}, {"type": "object"}
 
@@ -13,10 +15,7 @@ def _list_of(items: dict[str, Any]) -> dict[str, Any]:
 
 
 def _object(needed: dict[str, Any], more: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return the schema of an object with these values and no others."""
-    properties = {**needed, **(more or {})}
-    schema = {"type": "object", "properties": properties, "required": [*needed]}
-    return {**schema, "additionalProperties": False}
+    return object_schema({**needed, **(more or {})}, needed)
 
 
 def _pages(name: str, item: dict[str, Any], **more: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from bm25rag.agents.answers import BUDGET, LARGEST_BUDGET, LEAST_BUDGET
@@ -15,6 +15,12 @@ conditions must hold. Operators: $eq $ne $lt $lte $gt $gte $in $nin (lists), $co
 of a list, or case-sensitive substring), $icontains, $startswith, $exists (true or false), $date \
 ({"day": {"$date": {"$gte": "2024-01-31"}}}), $not; {"$or": [filter, ...]}, {"$and": [...]}. A \
 dot leads into nested fields; "$id" is the document's id. 1 and "1" differ."""
+
+
+def object_schema(properties: Mapping[str, Any], required: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the schema of an object with these values and no others."""
+    values = {"type": "object", "properties": properties, "required": list(required)}
+    return {**values, "additionalProperties": False}
 
 
 def integer(description: str, default: int, minimum: int, maximum: int) -> dict[str, Any]:
@@ -122,15 +128,15 @@ def read_schema() -> dict[str, Any]:
 
 
 SEARCH = (
-    "by their words (BM25) and return the best, best first, with id, source, lines, score and the "
-    "part of the text that matches best. A document is found only if it has a word of the query: "
-    "use words that the answer would contain, and synonyms; one call takes several wordings, in "
-    "also. Use must, must_not and phrases only where nothing else will do: they leave documents "
-    "out."
+    "Search documents by their words (BM25) and return the best, best first, with id, source, "
+    "lines, score and the part of the text that matches best. A document is found only if it has a "
+    "word of the query: use words that the answer would contain, and synonyms; one call takes "
+    "several wordings, in also. Use must, must_not and phrases only where nothing else will do: "
+    "they leave documents out."
 )
 GREP = (
-    "for lines with exactly this string, in document order: for names, codes, error messages and "
-    "quotations. Words are not stemmed; use search to find what is about a subject."
+    "Search texts for lines with exactly this string, in document order: for names, codes, error "
+    "messages and quotations. Words are not stemmed; use search to find what is about a subject."
 )
 READ = (
     "Read a document by id, or what comes from a source such as a file, with numbered lines: the "

@@ -19,11 +19,7 @@ from bm25rag.index import BM25Index
 Doing: TypeAlias = Literal["search", "grep", "read"]
 """What a tool does."""
 
-_DESCRIBED = {
-    "search": f"Search documents {schemas.SEARCH}",
-    "grep": f"Search texts {schemas.GREP}",
-    "read": schemas.READ,
-}
+_DESCRIBED = {"search": schemas.SEARCH, "grep": schemas.GREP, "read": schemas.READ}
 # The argument that a call must have.
 _NEEDED = {"search": "query", "grep": "pattern"}
 
@@ -93,12 +89,8 @@ class IndexTool:
         """The JSON schema of the arguments, with the fields that documents have now."""
         index = self._current().snapshot()
         within = None if self._within is None else self._within(index)
-        return {
-            "type": "object",
-            "properties": self._schemas(index, described_fields(index, within)),
-            "required": [_NEEDED[self._does]] if self._does in _NEEDED else [],
-            "additionalProperties": False,
-        }
+        needed = [name for does, name in _NEEDED.items() if does == self._does]
+        return schemas.object_schema(self._schemas(index, described_fields(index, within)), needed)
 
     def run(self, **arguments: Any) -> str:
         """Return the answer; or, beginning with "Error: ", what the model should change."""

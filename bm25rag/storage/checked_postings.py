@@ -52,10 +52,8 @@ class CheckedDocBlocks(DocBlocks):
 
     def check_terms(self, term_count: int) -> None:
         """Check the small arrays."""
-        terms = self._file_terms[:]
         self._file_before.check(0, len(self.before))
-        if np.any(terms[1:] <= terms[:-1]) or (len(terms) and int(terms[-1]) >= term_count):
-            raise self._file_terms.reject("does not ascend within the terms")
+        self._file_terms.ascending(term_count, "terms")
 
     def check_starts(self, number: int, indptr: CheckedArray) -> None:
         """Check what ``starts`` reads for a term."""
@@ -388,9 +386,8 @@ class CheckedVectors(CheckedPostings):
 
     def _checked_rows(self) -> StripRows:
         """Return the rows, of which a search may ask for any."""
-        terms, offsets = self._row_terms[:], self._offsets[:].astype(np.int64)
-        if np.any(terms[1:] <= terms[:-1]) or (len(terms) and int(terms[-1]) >= len(self.terms)):
-            raise self._row_terms.reject("does not ascend within the terms")
+        terms = self._row_terms.ascending(len(self.terms), "terms")
+        offsets = self._offsets[:].astype(np.int64)
         sizes = np.diff(offsets)
         are_pairs = (sizes > 0) & (sizes < self._cells) & (sizes % 2 == 0)
         if offsets[0] != 0 or offsets[-1] != len(self._levels):

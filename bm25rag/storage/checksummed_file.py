@@ -224,6 +224,13 @@ class CheckedArray:
         offset, size = self._offset, self.values.itemsize
         self._file.check(self._name, offset + start * size, offset + stop * size)
 
+    def ascending(self, end: int, of: str) -> Array:
+        """Return all, checked: they ascend, below ``end``; ``of`` is what they number."""
+        values = self[:]
+        if np.any(values[1:] <= values[:-1]) or (len(values) and int(values[-1]) >= end):
+            raise self.reject(f"does not ascend within the {of}")
+        return values
+
     def reject(self, problem: str) -> CorruptIndexError:
         """Return the error for contents that cannot be right."""
         return self._file.reject(self._name, problem)

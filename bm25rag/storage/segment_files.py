@@ -213,10 +213,9 @@ def _read_changes(folder: str, record: FileRecord, count: int) -> Changes:
     path = os.path.join(folder, record.name)
     file = ArraysFile(path, record, mapped=False)
     file.check_all()
-    deleted, numbers = file.array("deleted", "u4").values, file.array("changed", "u4").values
-    for name, values in (("deleted", deleted), ("changed", numbers)):
-        if np.any(values[1:] <= values[:-1]) or (len(values) and int(values[-1]) >= count):
-            raise file.reject(name, "does not ascend within the documents")
+    deleted, numbers = (
+        file.array(name, "u4").ascending(count, "documents") for name in ("deleted", "changed")
+    )
     column = _read_column(file, "metadata", len(numbers))
     changed = zip(numbers.tolist(), (bytes(data or b"") for data in column), strict=True)
     return Changes(deleted, dict(changed), path)

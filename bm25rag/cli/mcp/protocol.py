@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from bm25rag import __version__
 from bm25rag.agents.answers import LARGEST_BUDGET, plain
+from bm25rag.agents.schemas import object_schema
 from bm25rag.cli.mcp.tools import IndexTools
 from bm25rag.errors import BM25Error
 
@@ -41,12 +42,7 @@ def make_server(tools: IndexTools, running: anyio.CapacityLimiter | None = None)
                 types.Tool(
                     name=tool.name,
                     description=tool.description,
-                    input_schema={
-                        "type": "object",
-                        "properties": tool.properties,
-                        "required": tool.required,
-                        "additionalProperties": False,
-                    },
+                    input_schema=object_schema(tool.properties, tool.required),
                     output_schema=tool.returns,
                     annotations=types.ToolAnnotations(
                         read_only_hint=tool.reads, open_world_hint=False

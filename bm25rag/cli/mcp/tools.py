@@ -87,11 +87,11 @@ class IndexTools:
             vector = "A learned sparse vector, weights by term, of the index's own encoder."
             searching["vector"] = {"type": "object", "description": vector}
         holds = self.describe()
-        search_for = f"Search documents {schemas.SEARCH} Here: {holds}."
-        grepping, grep_for = schemas.grep_schema(fields), f"Search texts {schemas.GREP}"
+        search_for = f"{schemas.SEARCH} Here: {holds}."
+        grepping = schemas.grep_schema(fields)
         tools = [
             Tool("search", search_for, searching, answer_schemas.SEARCH, search),
-            Tool("grep", grep_for, grepping, answer_schemas.GREP, grep),
+            Tool("grep", schemas.GREP, grepping, answer_schemas.GREP, grep),
             Tool("read", schemas.READ, schemas.read_schema(), answer_schemas.READ, read),
             Tool(
                 "explain",
@@ -234,16 +234,10 @@ _METADATA = (
 
 
 def _writing_tools() -> list[Tool]:
-    document = {
-        "type": "object",
-        "properties": {
-            "id": {"type": "string"},
-            "text": {"type": "string"},
-            "metadata": {"type": "object", "description": _METADATA},
-        },
-        "required": ["id", "text"],
-        "additionalProperties": False,
-    }
+    text, metadata = {"type": "string"}, {"type": "object", "description": _METADATA}
+    document = schemas.object_schema(
+        {"id": text, "text": text, "metadata": metadata}, required=["id", "text"]
+    )
     choices = {
         "type": "string",
         "enum": list(get_args(OnDuplicate)),
