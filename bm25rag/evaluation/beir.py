@@ -2,8 +2,7 @@
 
 An archive is fetched into ``NAME.zip.part``, where an interrupted download goes on, checked
 against the sum that BEIR publishes, and unpacked beside; what cannot be continued is removed. The
-folder of the collection appears
-under its name in one step, when it is complete.
+folder of the collection appears under its name in one step, when it is complete.
 """
 
 from __future__ import annotations

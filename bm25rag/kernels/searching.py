@@ -4,11 +4,10 @@ A query is resolved, and a way chosen (``planning``). Its postings are walked bl
 window by window, so that sums stay in the cache, terms in the order of the query or where sums are
 exact in any order (``exact``), or with sums of 16 bits first (``coarse``), of vectors only where
 bounds say that the best may be (``strips``); where few documents may be returned, by these
-(``filtered``). In each window,
-documents that may not be returned are masked, the others that may be among the best are looked up
-in the terms that were not walked, and collected (``collecting``). Once the k-th best score is
-known, terms whose bounds together cannot reach it, or a share of it, are not walked any more for
-themselves.
+(``filtered``). In each window, documents that may not be returned are masked, the others that may
+be among the best are looked up in the terms that were not walked, and collected (``collecting``).
+Once the k-th best score is known, terms whose bounds together cannot reach it, or a share of it,
+are not walked any more for themselves.
 
 Before that, its terms are numbered. A new term is looked up in all segments, and what a search
 needs of it is written before its number can be seen. What is not known to be right is left to

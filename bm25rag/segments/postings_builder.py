@@ -221,7 +221,7 @@ class _Pairs:
         self,
         runs: Sequence[Run],
         lengths: UInt32,
-        lengths_of: Callable[[Run], UInt32] | None = None,
+        lengths_of: Callable[[Run], UInt32] | None,
     ) -> None:
         self._all_lengths, self._lengths_of = lengths, lengths_of
         tallest = max([int(run.tf.max(initial=0)) for run in runs], default=0)
