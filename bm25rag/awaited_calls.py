@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from functools import cache, partial
 from typing import Literal, ParamSpec, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
@@ -20,6 +21,8 @@ from bm25rag.common.threads import Task
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _Kind: TypeAlias = Literal["write", "read"]
+# The owners of the writes that wait for what is done in this context; of each while it lasts.
+_WRITING: ContextVar[tuple[list[object], ...]] = ContextVar("_WRITING", default=())
 
 
 async def in_write_thread(
@@ -30,8 +33,26 @@ async def in_write_thread(
     The thread starts with the first write, does the writes in the order of the calls, and ends
     with the owner: the index, or an object that stands for it, such as a document store. Where no
     thread can be started, the caller's does the write.
+
+    What a write waits for, such as an async iterable that it reads, cannot wait for the thread,
+    too: that is a ``RuntimeError``.
     """
-    return await _in_thread("write", owner, partial(write, *args, **kwargs))
+    around = _WRITING.get()
+    if any(one is owner for each in around for one in each):
+        raise RuntimeError(
+            "a write cannot be awaited by what another write to the same index waits for, such as "
+            "the async iterable that it reads: each would wait for the other"
+        )
+    lasting = [owner]
+
+    def work() -> _T:
+        _WRITING.set((*around, lasting))
+        try:
+            return write(*args, **kwargs)
+        finally:
+            lasting.clear()
+
+    return await _in_thread("write", owner, work)
 
 
 async def in_read_thread(

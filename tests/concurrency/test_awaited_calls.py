@@ -45,6 +45,34 @@ def test_a_child_has_threads_of_its_own() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
 
 
+def test_a_write_that_another_to_the_same_index_waits_for_is_refused() -> None:
+    index, other = BM25Index(), BM25Index()
+    late: list[asyncio.Task[list[str]]] = []
+    ended = asyncio.Event()
+
+    async def write_late() -> list[str]:
+        await ended.wait()
+        return await in_write_thread(index, index.add, ["late"])
+
+    async def write_both() -> None:
+        late.append(asyncio.ensure_future(write_late()))
+        await in_write_thread(other, other.add, ["red"])
+        await in_write_thread(index, index.add, ["red"])
+
+    async def run() -> list[str]:
+        loop = asyncio.get_running_loop()
+        waiting = in_write_thread(
+            index, lambda: asyncio.run_coroutine_threadsafe(write_both(), loop).result(60)
+        )
+        with pytest.raises(RuntimeError, match="each would wait for the other"):
+            await waiting
+        ended.set()
+        return await late[0]
+
+    assert asyncio.run(run()) == ["0"]
+    assert (len(index), len(other)) == (1, 1)
+
+
 def test_writes_are_done_in_order_by_one_thread() -> None:
     index = BM25Index()
     names: list[str] = []

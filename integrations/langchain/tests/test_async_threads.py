@@ -6,7 +6,7 @@ import asyncio
 import copy
 import pickle
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -111,3 +111,23 @@ async def test_a_retriever_that_has_written_is_copied_and_pickled(
         held.released.set()
         await write
     assert (len(retriever.invoke("owl")), twin.invoke("owl")) == (2, [])
+
+
+async def test_documents_cannot_wait_for_a_write_to_where_they_are_added(
+    retriever: BM25Retriever,
+) -> None:
+    """It would wait for the thread that waits for the documents."""
+    other = BM25Retriever()
+
+    async def documents() -> AsyncIterator[Document]:
+        await other.aadd_documents([OWL])
+        assert ids(await retriever.ainvoke("bird")) == ["bird"]
+        yield OWL
+        await retriever.aadd_documents([OWL])
+
+    async with asyncio.timeout(SECONDS):
+        with pytest.raises(RuntimeError, match="each would wait for the other"):
+            await retriever.aadd_documents(documents())
+        assert ids(other.invoke("owl")) == ["owl"]
+        assert retriever.invoke("owl") == []
+        assert await retriever.aadd_documents([OWL]) == ["owl"]
