@@ -139,14 +139,16 @@ adapters: $(BEFORE_ADAPTERS)  ## Check each adapter: its types, its wheel alone,
 rest: $(BEFORE_ADAPTERS) .venv-distributed/.installed
 	$(AT_A_TIME) -j3 distributed types wheel coverage $(ADAPTER_CHECKS)
 
-# The wheel where nothing else is, at the newest versions: it is imported, and its types are checked. Not
-# from the root, where the core's sources would hide what is installed.
+# The wheel where nothing else is, at the newest versions: it is imported, and its types are checked, and
+# those of who uses it. Not from the root, where the core's sources would hide what is installed.
 types-%: .venv-%/.installed
 	cd $(firstword $(wildcard integrations/$*/src) integrations/$*) && set -e; \
 		modules=$$(find . -name py.typed | sed 's,^./,,; s,/py.typed$$,,; s,/,.,g'); \
 		for module in $$modules; do $(CURDIR)/.venv-$*/$(BIN)/python -P -c "import $$module"; done; \
-		$(CURDIR)/$(PY) -m mypy --config-file $(CURDIR)/pyproject.toml --cache-dir $(CURDIR)/.mypy_cache/$* \
-			--python-executable $(CURDIR)/.venv-$*/$(BIN)/python $$(printf -- '-p %s ' $$modules)
+		for checked in "$$(printf -- '-p %s ' $$modules)" $(CURDIR)/integrations/$*/tests/test_$*_types.py; do \
+			$(CURDIR)/$(PY) -m mypy --config-file $(CURDIR)/pyproject.toml --cache-dir $(CURDIR)/.mypy_cache/$* \
+				--python-executable $(CURDIR)/.venv-$*/$(BIN)/python $$checked; \
+		done
 
 # -P: what is imported is what was installed, not what lies in the checkout. Old frameworks beside new
 # libraries warn on their own behalf.

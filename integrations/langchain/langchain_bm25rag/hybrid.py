@@ -39,7 +39,7 @@ from langchain_bm25rag.aligning import (
     find_all,
     replace_vectors,
 )
-from langchain_bm25rag.awaiting import building, streams, traced
+from langchain_bm25rag.awaiting import awaits, building, streams, traced, writing
 from langchain_bm25rag.document_index import BM25DocumentIndex
 from langchain_bm25rag.documents import (
     Ids,
@@ -293,6 +293,10 @@ class BM25HybridRetriever(BM25DocumentIndex):
         with naming("the vector store", self.vector_store):
             held = yield from find_all(self.vector_store, self.index, self._id_of)
         return (yield from self._aligning([*self.index.ids(), *held]))
+
+    @awaits(align, writing)
+    def aalign(self) -> None:
+        """Do what ``align`` does while the event loop goes on."""
 
     def _aligning(self, ids: Iterable[str]) -> Plan[Aligned]:
         try:

@@ -6,11 +6,12 @@ import reprlib
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from os import PathLike
-from typing import Annotated, Any, Self, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Self, Unpack
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
+from langchain_core.runnables import RunnableConfig
 from pydantic import ConfigDict, Field, SkipValidation, WithJsonSchema, model_validator
 from typing_extensions import TypeAliasType  # which Pydantic requires
 
@@ -155,7 +156,19 @@ class SearchingBM25(Stored, BaseRetriever):
         """
         return super().open(path, **options)
 
-    ainvoke = awaited(BaseRetriever.invoke, reading, native=BaseRetriever.ainvoke)  # type: ignore[arg-type]
+    if TYPE_CHECKING:  # LangChain's own take a str alone
+
+        def invoke(
+            self, input: Question, config: RunnableConfig | None = None, **kwargs: Any
+        ) -> list[Document]:
+            """Search, with ``k``, ``filter`` and others of the fields for this call."""
+
+        async def ainvoke(
+            self, input: Question, config: RunnableConfig | None = None, **kwargs: Any
+        ) -> list[Document]:
+            """Do what ``invoke`` does while the event loop goes on."""
+    else:
+        ainvoke = awaited(BaseRetriever.invoke, reading, native=BaseRetriever.ainvoke)
 
     def _get_ls_params(self, **_kwargs: Any) -> LangSmithRetrieverParams:
         return LangSmithRetrieverParams(ls_retriever_name="bm25rag")

@@ -38,7 +38,7 @@ from haystack_integrations.document_stores.bm25rag.fields import (
 )
 from haystack_integrations.document_stores.bm25rag.filters import dumpable
 from haystack_integrations.document_stores.bm25rag.searching import (
-    AnyQuestion,
+    Question,
     Search,
     check_query,
     check_sparse_embedding,
@@ -397,7 +397,7 @@ class BM25DocumentStore:
 
     def bm25_retrieval(
         self,
-        query: AnyQuestion,
+        query: Question,
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
         scale_score: bool = False,
@@ -410,7 +410,7 @@ class BM25DocumentStore:
 
     def bm25_retrieval_batch(
         self,
-        queries: Sequence[AnyQuestion],
+        queries: Sequence[Question],
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
         scale_score: bool = False,
@@ -452,7 +452,7 @@ class BM25DocumentStore:
 
     def sparse_hybrid_retrieval(
         self,
-        query: AnyQuestion,
+        query: Question,
         query_sparse_embedding: SparseEmbedding,
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
@@ -485,14 +485,14 @@ class BM25DocumentStore:
         )
         return search.documents(hits)
 
-    def parsed(self, query: AnyQuestion) -> AnyQuestion:
+    def parsed(self, query: Question) -> Question:
         """Return a query; a text that is not blank as ``bm25rag.Query.parse`` reads it."""
         if not isinstance(query, str) or not query.strip():
             return query
         return Query.parse(query, fields=self._shared.current.fields)
 
     def hybrid_search(
-        self, query: AnyQuestion, filters: dict[str, Any] | None, top_k: int, **options: Any
+        self, query: Question, filters: dict[str, Any] | None, top_k: int, **options: Any
     ) -> HybridSearch:
         """Return a search by BM25 and by another retriever, which the caller asks.
 

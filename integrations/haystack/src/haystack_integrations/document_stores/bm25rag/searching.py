@@ -17,14 +17,12 @@ from bm25rag.filters import Filter
 from bm25rag.vectors import read_vector
 
 if TYPE_CHECKING:
-    Question: TypeAlias = str | list[str] | dict[str, float]
+    Question: TypeAlias = str | list[str] | dict[str, float] | Query
 else:
     # What components connect to and models fill. For a text alone, Haystack unwraps lists of one,
     # as generators return their replies; as a list of terms, a reply would be one odd term.
     Question = str | dict[str, float]
-"""A text, terms, or terms with their weights."""
-AnyQuestion: TypeAlias = Question | Query
-"""The same, or what documents must have and must not have."""
+"""A text, terms, terms with their weights, or what documents must have and must not have."""
 
 # As in Haystack's in-memory store: a score of 0 becomes 0.5, a score of 10 becomes 0.78.
 _SCALING_FACTOR = 8
@@ -40,7 +38,7 @@ def path_of(field: str) -> str:
     return field.removeprefix("meta.")
 
 
-def check_query(query: object, name: str = "query") -> AnyQuestion:
+def check_query(query: object, name: str = "query") -> Question:
     """Return a query; refuse an empty one."""
     if not isinstance(query, (str, list, dict, Query)):
         expected = f"{name} must be a str, got {type(query).__name__}"
@@ -86,7 +84,7 @@ class Search:
         if self._scaled:  # what is scaled is compared later
             self.asking = self.asking._replace(min_score=None)
 
-    def by_words(self, queries: Mapping[str, AnyQuestion]) -> list[list[Document]]:
+    def by_words(self, queries: Mapping[str, Question]) -> list[list[Document]]:
         """Answer queries, each under its name in messages."""
         asked = {
             name: self.rewritten(check_query(query, name))
@@ -101,7 +99,7 @@ class Search:
         by_name = dict(zip(asked, map(self.documents, hits), strict=True))
         return [by_name[name] if name in by_name else self.page() for name in queries]
 
-    def rewritten(self, query: AnyQuestion) -> CoreQuestion:
+    def rewritten(self, query: Question) -> CoreQuestion:
         """Return a query, parsed, corrected and expanded as asked."""
         if self.asking.is_usual:
             return query

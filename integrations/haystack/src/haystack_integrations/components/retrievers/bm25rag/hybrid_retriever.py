@@ -14,7 +14,7 @@ from haystack.document_stores.types import FilterPolicy
 from haystack_integrations.components.retrievers.bm25rag.base import StoreRetriever
 from haystack_integrations.document_stores.bm25rag import BM25DocumentStore
 from haystack_integrations.document_stores.bm25rag.awaited import reads
-from haystack_integrations.document_stores.bm25rag.searching import AnyQuestion, Question
+from haystack_integrations.document_stores.bm25rag.searching import Question
 
 from bm25rag import Query
 from bm25rag.adapters import Both, Call, DecayLike, Plan, is_blank, naming, planned, run, work
@@ -163,7 +163,7 @@ class BM25HybridRetriever(StoreRetriever):
 
     run_async = component.output_types(documents=list[Document])(reads(run))
 
-    def _search(self, query: AnyQuestion, asked: dict[str, Any]) -> HybridSearch:
+    def _search(self, query: Question, asked: dict[str, Any]) -> HybridSearch:
         options = {name: value for name, value in asked.items() if name != "parse_query"}
         return self.document_store.hybrid_search(query, **self.fusing() | options)
 
@@ -192,7 +192,7 @@ class BM25HybridRetriever(StoreRetriever):
     def _ask_beside(
         self,
         search: HybridSearch,
-        query: AnyQuestion,
+        query: Question,
         embedding: list[float] | None,
         filters: dict[str, Any] | None,
     ) -> Plan[None]:

@@ -140,7 +140,7 @@ class BM25Retriever(StoreRetriever):
 
     def run_batch(
         self,
-        queries: list[Question],
+        queries: Sequence[Question],
         filters: dict[str, Any] | None = None,
         top_k: int | None = None,
         scale_score: bool | None = None,
