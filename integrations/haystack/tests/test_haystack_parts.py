@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from haystack import Document, Pipeline
 from haystack.components.retrievers import InMemoryEmbeddingRetriever
+from haystack.core.errors import BreakpointException
 from haystack.dataclasses import SparseEmbedding
+from haystack.dataclasses.breakpoints import Breakpoint, PipelineSnapshot
 from haystack.document_stores.in_memory import InMemoryDocumentStore
 from haystack_integrations.components.retrievers.bm25rag import (
     BM25HybridRetriever,
@@ -53,6 +56,21 @@ def test_retrievers_take_queries_and_parse_texts_if_told_to(store: BM25DocumentS
     pipeline.add_component("retriever", parsing)
     result = pipeline.run({"retriever": {"query": '"new york"'}})
     assert ids(result["retriever"]) == ["new"]
+
+
+@pytest.mark.parametrize("query", ['"new york"', ["new"], {"new": 2.0}])
+def test_a_snapshot_holds_a_question_of_any_kind_but_a_query(
+    store: BM25DocumentStore, query: Any
+) -> None:
+    pipeline = Pipeline()
+    pipeline.add_component("retriever", BM25Retriever(store, parse_query=True))
+    asked = {"retriever": {"query": query}}
+    with pytest.raises(BreakpointException) as stopped:
+        pipeline.run(asked, break_point=Breakpoint(component_name="retriever"))
+    assert stopped.value.pipeline_snapshot is not None
+    written = json.dumps(stopped.value.pipeline_snapshot.to_dict())
+    snapshot = PipelineSnapshot.from_dict(json.loads(written))
+    assert pipeline.run({}, pipeline_snapshot=snapshot) == pipeline.run(asked)
 
 
 class Embedder:
