@@ -483,6 +483,8 @@ def test_a_query_without_its_vector_is_named(nodes: list[TextNode]) -> None:
     for vector in (None, []):
         with pytest.raises(ValueError, match="query_embedding must be given to ask the dense"):
             store.query(question("cats", query_embedding=vector))
+    with pytest.raises(ValueError, match="query_embedding must have finite numbers"):
+        store.query(question("cats", query_embedding=[math.nan] * DIMENSION))
     with pytest.raises(ValueError, match="'hybrid' needs query_str"):
         store.query(VectorStoreQuery(query_embedding=embed("a"), mode=VectorStoreQueryMode.HYBRID))
     with pytest.raises(ValueError, match="alpha must be a number"):

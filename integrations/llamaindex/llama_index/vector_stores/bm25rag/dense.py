@@ -71,7 +71,7 @@ class Vectors:
         return dimension
 
     def check_query(self, vector: Sequence[float] | None) -> None:
-        """Refuse a query without an embedding, or with one of another dimension."""
+        """Refuse a query without an embedding of finite numbers, or with another dimension."""
         if vector is None or len(vector) == 0:
             raise ValueError(
                 "query_embedding must be given to ask the dense store: give the index an "
@@ -82,6 +82,8 @@ class Vectors:
                 f"query_embedding must have {self.dimension} numbers, as the embeddings of the "
                 f"nodes, got {len(vector)}"
             )
+        if not math.isfinite(sum(vector)):
+            raise ValueError("query_embedding must have finite numbers, got NaN or infinity")
 
     def count(self) -> int | None:
         """Return how many vectors the store holds, where that is known without asking a server."""
