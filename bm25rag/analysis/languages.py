@@ -59,7 +59,7 @@ LANGUAGES: tuple[Language, ...] = (
     _neither("bosnian", "bs", "bos")._replace(stemmer="serbian"),
     _both("bulgarian", "bg", "bul")._replace(stemmer="bulgarian_light"),
     _neither("burmese", "my", "mya", "bur", kept_letters=""),
-    _both("catalan", "ca", "cat", kept_letters=""),
+    _both("catalan", "ca", "cat", kept_letters="")._replace(stemmer="catalan_unaccented"),
     # Chinese, Japanese and Korean are indexed as bigrams, which are not words: a list of words
     # would remove bigrams of other words.
     _neither("chinese", "zh", "zho", "chi", "cmn", kept_letters=""),
@@ -95,7 +95,7 @@ LANGUAGES: tuple[Language, ...] = (
     _both("persian", "fa", "fas", "per", "pes", kept_letters="")._replace(stemmer="persian_light"),
     _both("polish", "pl", "pol"),
     # The stemmer needs these letters to remove the endings of ação and ações.
-    _both("portuguese", "pt", "por", kept_letters="ãõç"),
+    _both("portuguese", "pt", "por", kept_letters="ãõç")._replace(stemmer="portuguese_unaccented"),
     _both("romanian", "ro", "ron", "rum"),
     _both("russian", "ru", "rus"),
     _both("serbian", "sr", "srp"),

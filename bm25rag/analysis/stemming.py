@@ -1,6 +1,7 @@
-"""Snowball stemmers for any thread and any word, and light stemmers where ours find more.
+"""Snowball stemmers for any thread and any word, and others where ours find more.
 
-They are for Arabic and Persian, and for languages that Snowball does not know.
+Light stemmers are for Arabic and Persian, and for languages that Snowball does not know. Those of
+Catalan and Portuguese are Snowball's, which get words with the accents that they go by.
 """
 
 from __future__ import annotations
@@ -111,6 +112,20 @@ _ENDINGS = {
     # without its case "режиму" is "режим", which ends as "твоїм" does.
     "ukrainian_light": (_ending("ся сь"), _UKRAINIAN, _UKRAINIAN),
 }
+# Endings that Snowball knows by their accents, which many questions lack and folding takes away;
+# the longer ones first.
+_ACCENTED = {
+    "catalan_unaccented": {"io": "ió"},
+    "portuguese_unaccented": {
+        "caos": "çãos", "cao": "ção", "coes": "ções", "aos": "ãos", "ao": "ão", "oes": "ões"
+    },
+}  # fmt: skip
+# Our own stemmers that need Snowball, and the algorithm of each.
+ALGORITHMS = {
+    ARABIC_LIGHT: "arabic",
+    "catalan_unaccented": "catalan",
+    "portuguese_unaccented": "portuguese",
+}
 
 
 class Stemmer:
@@ -118,8 +133,10 @@ class Stemmer:
 
     def __init__(self, algorithm: str) -> None:
         self._endings = _ENDINGS.get(algorithm, ())
+        self._accented = _ACCENTED.get(algorithm, {})
+        self._unaccented = (*self._accented,)
         self._light = algorithm == ARABIC_LIGHT
-        self._algorithm = "arabic" if self._light else algorithm
+        self._algorithm = ALGORITHMS.get(algorithm, algorithm)
         self._local = threading.local()
 
     def stems(self, words: list[str]) -> list[str]:
@@ -136,6 +153,8 @@ class Stemmer:
             accepted = [
                 _ARABIC_ARTICLE.sub(_with_hamza, _ARABIC_MARKS.sub("", word)) for word in words
             ]
+        elif self._accented:
+            accepted = [self._with_accents(word) for word in words]
         if max(map(len, words), default=0) > _LONGEST:
             accepted = [word if len(word) <= _LONGEST else "" for word in accepted]
         try:
@@ -155,12 +174,19 @@ class Stemmer:
         """
         if self._endings:
             return self._without_endings
-        return self._thread_stemmer().stemWord  # the light stemmer changes nothing more in ASCII
+        stem = self._thread_stemmer().stemWord  # the light stemmer changes nothing more in ASCII
+        return (lambda word: stem(self._with_accents(word))) if self._accented else stem
 
     def _without_endings(self, word: str) -> str:
         for ending in self._endings:
             word = ending.sub("", word)
         return word
+
+    def _with_accents(self, word: str) -> str:
+        if not word.endswith(self._unaccented):
+            return word
+        ending = next(filter(word.endswith, self._unaccented))
+        return word.removesuffix(ending) + self._accented[ending]
 
     def _thread_stemmer(self) -> WordStemmer:
         try:
@@ -171,12 +197,12 @@ class Stemmer:
 
 
 def check_algorithm(name: object) -> str:
-    """Return the name of a stemmer: a Snowball algorithm that is installed, or a light one."""
+    """Return the name of a stemmer: a Snowball algorithm that is installed, or one of our own."""
     if isinstance(name, str) and not is_snowball(name):
         return name
     try:
         installed = algorithms()
-        ours = [ARABIC_LIGHT] if "arabic" in installed else []
+        ours = [name for name, algorithm in ALGORITHMS.items() if algorithm in installed]
         return check_choice("stemmer", name, [*installed, *ours, *_ENDINGS])
     except ValueError as error:
         raise ValueError(

@@ -18,7 +18,8 @@ from bm25rag.analysis.languages import (
     load_stopwords,
 )
 from bm25rag.analysis.snowball import algorithms
-from tests.support.analysis import OWN_STEMMERS, skip_without_stemmer
+from bm25rag.analysis.stemming import ALGORITHMS
+from tests.support.analysis import skip_without_stemmer
 
 # Algorithms that no language has unless a user names them as `stemmer`.
 STEMMERS_ONLY = {"porter", "dutch_porter", "persian"}
@@ -116,13 +117,25 @@ def test_inflected_query_finds_its_document_and_no_other(language: str) -> None:
     assert not terms(language, query) & terms(language, other)
 
 
-# A word, and the same in other cases, genders and numbers, by the stemmers that are ours.
+# A word, and the same in other cases, genders and numbers, and without accents that people leave
+# out, by the stemmers that are ours.
 INFLECTED = {
+    "catalan": [
+        "configuració configuracio configuracions configurar",
+        "connexió connexio connexions",
+    ],
     "latvian": [
         "lietotājs lietotāja lietotājam lietotāju lietotāji lietotājiem lietotājos",
         "mape mapes mapei mapi mapē mapēm mapēs",
         "jauns jauna jaunam jaunu jaunais jaunajai jaunajā jaunajiem jaunajām",
         "meklēt meklēšana meklēšanas meklēšanu",
+    ],
+    "portuguese": [
+        "configuração configuracao configurações configuracoes configurar",
+        "ordenação ordenacao ordenações ordenacoes ordenar",
+        "cordão cordao",
+        "cordões cordoes",
+        "irmão irmao irmãos irmaos",
     ],
     "slovak": [
         "jazyk jazyka jazyku jazykom jazyky jazykov jazykoch",
@@ -134,6 +147,7 @@ INFLECTED = {
 
 @pytest.mark.parametrize("language", INFLECTED)
 def test_forms_of_a_word_are_one_term(language: str) -> None:
+    skip_without_stemmer(language)
     analyzer = Analyzer(language)
     for forms in INFLECTED[language]:
         assert len({tuple(analyzer.terms(form)) for form in forms.split()}) == 1, forms
@@ -147,6 +161,17 @@ def test_an_index_of_before_a_language_had_a_stemmer_has_none(language: str) -> 
     plain = Analyzer(language, stemmer=None)
     assert Analyzer.from_dict(saved).terms(document) == plain.terms(document)
     assert Analyzer(language).terms(document) != plain.terms(document)
+
+
+@pytest.mark.parametrize("language", ["catalan", "portuguese"])
+def test_an_index_of_before_accents_were_given_back_has_the_stems_that_it_had(
+    language: str,
+) -> None:
+    skip_without_stemmer(language)
+    saved = {**Analyzer(language).to_dict(), "stemmer": language}
+    form = INFLECTED[language][0].split()[1]
+    assert Analyzer.from_dict(saved).terms(form) == Analyzer(language, stemmer=language).terms(form)
+    assert Analyzer.from_dict(saved).terms(form) != Analyzer(language).terms(form)
 
 
 def test_every_stemmed_language_and_every_bigram_language_has_its_pair() -> None:
@@ -165,7 +190,7 @@ def test_marks_inside_a_word_do_not_cut_it(language: str) -> None:
 
 def test_every_algorithm_of_the_installed_pystemmer_has_its_language() -> None:
     named = {language.stemmer or "" for language in LANGUAGES}
-    covered = {OWN_STEMMERS.get(name, name) for name in named} | STEMMERS_ONLY
+    covered = {ALGORITHMS.get(name, name) for name in named} | STEMMERS_ONLY
     assert set(algorithms()) <= covered
 
 

@@ -7,10 +7,7 @@ import pytest
 from bm25rag import Analyzer, BM25Index
 from bm25rag.analysis.languages import find_language
 from bm25rag.analysis.snowball import algorithms
-from bm25rag.analysis.stemming import is_snowball
-
-# Our own stemmers, by the algorithms they start from.
-OWN_STEMMERS = {"arabic_light": "arabic"}
+from bm25rag.analysis.stemming import ALGORITHMS, is_snowball
 
 
 def skip_without_stemmer(language: str) -> None:
@@ -18,7 +15,7 @@ def skip_without_stemmer(language: str) -> None:
     stemmer = find_language(language).stemmer
     if stemmer is None or not is_snowball(stemmer):
         return
-    if OWN_STEMMERS.get(stemmer, stemmer) not in algorithms():
+    if ALGORITHMS.get(stemmer, stemmer) not in algorithms():
         pytest.skip(f"the installed PyStemmer has no {stemmer!r}")
 
 
