@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, ClassVar, Final, NamedTuple
 
 from bm25rag.common.record import Record
-from bm25rag.filters.operators import Operator
+from bm25rag.filters.operators import Equals, In, Operator
 from bm25rag.filters.values import fresh
 
 # The most ids that are cached as a mask.
@@ -251,13 +251,30 @@ class And(_Joined):
 
 
 class Or(_Joined):
-    """At least one part matches."""
+    """At least one part matches; equalities with values at one path are one part."""
 
     __slots__ = ()
     name = "$or"
 
+    def __init__(self, parts: tuple[Filter, ...], demands: tuple[Demand, ...] = ()) -> None:
+        super().__init__(_with_joined_equalities(parts), demands)
+
     def matches(self, id: str, metadata: Mapping[str, Any]) -> bool:
         return any(part.matches(id, metadata) for part in self.parts)
+
+
+def _with_joined_equalities(parts: tuple[Filter, ...]) -> tuple[Filter, ...]:
+    """Return one ``$in`` for all equalities at a path, which takes as long as one of them."""
+    members: dict[tuple[str, ...], list[Any]] = {}
+    others: list[Filter] = []
+    for part in parts:
+        match part:
+            case Condition(path, Equals() | In() as operator):
+                members.setdefault(path, []).extend(operator.members)
+            case _:
+                others.append(part)
+    joined = (Condition(path, In(tuple(values))) for path, values in members.items())
+    return (*joined, *others)
 
 
 class Not(_Joined):

@@ -56,6 +56,14 @@ def index() -> BM25Index:
     return BM25Index.from_texts(["red"] * 100, metadata=metadata)
 
 
+def test_equalities_with_many_values_of_a_path_are_evaluated_at_once(
+    index: BM25Index, work: Work
+) -> None:
+    one_of = [{"n": number} for number in range(40)] + [{"n": {"$in": [50, 51]}}, {"n": None}]
+    assert index.count({"$or": [*one_of, {"kind": "boat"}]}) == 71
+    assert work.take() == (200, 0)
+
+
 def test_a_filter_is_evaluated_once_whatever_it_is_given_to(index: BM25Index, work: Work) -> None:
     assert index.count(BOATS) == 50
     assert work.take() == (100, 0)
