@@ -105,9 +105,10 @@ def _vectors(snapshot: Snapshot, rows: Sequence[int], least: int) -> list[dict[s
 
 def _fill(postings: Postings, tf: UInt32 | Float64, vectors: dict[int, dict[str, float]]) -> None:
     """Fill the vectors of some documents of a segment, by their numbers, given tf of each code."""
-    postings.check_all()
+    postings.check_arrays()
     size, indptr = postings.doc_blocks.size, postings.indptr
-    is_wanted = np.zeros(size, np.bool_)  # in any block, which few postings are asked about
+    # In any block, which few postings are asked about; one for each number that a posting can have.
+    is_wanted = np.zeros(1 << 16, np.bool_)
     is_wanted[[number % size for number in vectors]] = True
     for first, last in spans(indptr):
         start = int(indptr[first])
@@ -115,7 +116,7 @@ def _fill(postings: Postings, tf: UInt32 | Float64, vectors: dict[int, dict[str,
         places = start + np.flatnonzero(is_wanted.take(as_index(documents)))
         terms = first + np.searchsorted(indptr[first + 1 : last + 1], places, side="right")
         for term in np.unique(terms).tolist():
-            own, starts = places[terms == term], postings.starts(term)
+            own, starts = places[terms == term], postings.doc_blocks.starts(term, indptr.data)
             blocks = np.searchsorted(starts[1:], own, side="right")
             numbers = blocks * size + postings.documents[own]
             counts = tf.take(as_index(postings.codes[own]))

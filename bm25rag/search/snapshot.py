@@ -13,7 +13,7 @@ from bm25rag.common.arrays import Bool, Float32, Float64, Int64, as_index
 from bm25rag.common.codec import decode_each
 from bm25rag.common.gil import in_blocks, others_read
 from bm25rag.common.lazy import lazy_property
-from bm25rag.common.strings import CONTEXT, text_of, utf8, utf8_each
+from bm25rag.common.strings import CONTEXT, utf8, utf8_each
 from bm25rag.documents import Document, Hit, Hits
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import Allowed, Rows, SearchPlan, SegmentArrays
@@ -198,16 +198,15 @@ class Snapshot:
 
     def frequencies(self) -> tuple[list[str], Int64]:
         """Return the terms of living documents by code point, and their document frequencies."""
-        totals: dict[bytes, int] = {}
+        totals: dict[str, int] = {}
         for view in self.views:
             view.segment.postings.check_all()
             terms = view.segment.postings.terms.column
-            for term, count in zip(terms, view.frequencies().tolist(), strict=True):
-                key = bytes(term or b"")
-                totals[key] = totals.get(key, 0) + count
+            counts = view.frequencies().tolist()
+            for term, count in zip(terms.texts(range(len(counts))), counts, strict=True):
+                totals[term or ""] = totals.get(term or "", 0) + count
         ordered = sorted(term for term, count in totals.items() if count)
-        counts = np.array([totals[term] for term in ordered], np.int64)
-        return [text_of(term) for term in ordered], counts
+        return ordered, np.fromiter(map(totals.__getitem__, ordered), np.int64, len(ordered))
 
     # --- documents ----------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from bm25rag.common.arrays import Int64, UInt32, Unsigned, as_index
+from bm25rag.common.arrays import Float64, Int64, UInt32, Unsigned, as_index
 from bm25rag.common.checks import LARGEST_WEIGHT
 from bm25rag.common.lazy import lazy_property
 from bm25rag.kernels import backend
@@ -175,7 +175,7 @@ class CheckedPostings(Postings):
         )
         self.file, self._file_blocks = file, doc_blocks
         self._passed = np.zeros(len(terms), np.uint8).data
-        self._pairs_passed = False
+        self._pairs_passed = self._arrays_passed = False
 
     @lazy_property
     def arrays(self) -> PostingsArrays | None:
@@ -263,6 +263,16 @@ class CheckedPostings(Postings):
         if np.any(code_tf < 1) or np.any(code_length < code_tf):
             raise self._code_tf.reject("holds an impossible term frequency")
 
+    def check_arrays(self) -> None:
+        if self.file is None or self._arrays_passed:
+            return
+        self._check_small()
+        self._check_bounds(self._indptr[:].astype(np.int64))
+        for array in (self._documents, *self._file_blocks.by_posting):
+            array.check(0, len(array))
+        self._check_codes(0, len(self._codes))
+        self._arrays_passed = True
+
     def check_all(self) -> None:
         if self.file is None:
             return
@@ -287,15 +297,23 @@ class CheckedPostings(Postings):
     def _check_sums(self, documents: UInt32) -> None:
         """Check that codes and lengths say the same of every document."""
         self._check_lengths(documents)
-        tokens = np.bincount(
-            as_index(documents),
-            weights=self.code_tf.take(as_index(self.codes)),
-            minlength=len(self.lengths),
-        )
-        if not np.array_equal(tokens, self.lengths):
+        if not np.array_equal(self._tokens_of_each(documents, self.code_tf), self.lengths):
             raise self._lengths.reject("does not agree with the postings")
         if (int(self.lengths.sum(dtype=np.int64)),) != self._tokens:
             raise self._lengths.reject("does not agree with the manifest")
+
+    def _tokens_of_each(self, documents: UInt32, of_codes: Unsigned) -> Float64:
+        """Add up what the codes of each document stand for, some postings at a time.
+
+        All of them at once would take some 30 bytes of memory each, and two to ten times as long.
+        """
+        size = len(self.lengths)
+        step, tokens = max(AT_ONCE, size), np.zeros(size)
+        for first in range(0, len(documents), step):
+            some = slice(first, first + step)
+            counts = of_codes.take(as_index(self.codes[some]))
+            tokens += np.bincount(as_index(documents[some]), counts, size)
+        return tokens
 
     def _check_lengths(self, documents: UInt32) -> None:
         """Check that the codes of each document have its length."""

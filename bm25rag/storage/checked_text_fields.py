@@ -88,9 +88,7 @@ class CheckedFieldPostings(CheckedPostings):
         self._check_lengths(documents)
         for field in range(len(fields.names)):
             counts = fields.counts[:, field].take(as_index(self.code_tf))
-            tokens = np.bincount(
-                as_index(documents), counts.take(as_index(self.codes)), len(self.lengths)
-            )
+            tokens = self._tokens_of_each(documents, counts)
             if not np.array_equal(tokens, fields.lengths[:, field].take(as_index(self.lengths))):
                 raise self._lengths.reject("does not agree with the postings")
         if add_tokens([fields.tokens(self.lengths)]) != self._tokens:

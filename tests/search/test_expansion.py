@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from bm25rag import BM25Index
 from bm25rag.segments.postings import Postings
+from bm25rag.storage.checked_postings import CheckedPostings
 from support.holding import apply, bits
 from support.reference import Query, Reference
 from support.strategies import Step, corpora, histories, mixed, parameters
@@ -164,3 +166,13 @@ def test_wrong_arguments_are_named(
 ) -> None:
     with pytest.raises(error, match=name):
         BM25Index.from_texts(["cars"]).expand(**({"query": "cars"} | arguments))
+
+
+def test_expanding_checks_of_an_opened_index_only_what_it_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["ab cd ef", "ab gh", "cd ij"]
+    BM25Index.from_texts(texts).save(tmp_path / "index")
+    index = BM25Index.open(tmp_path / "index")
+    monkeypatch.setattr(CheckedPostings, "check_all", pytest.fail)
+    assert index.expand("ab", fb_docs=1) == BM25Index.from_texts(texts).expand("ab", fb_docs=1)

@@ -51,6 +51,7 @@ def use(folder: Path) -> None:
         lambda: opened.scores("red word7"),
         lambda: opened.get([*opened.ids(), "3", "x"]),
         lambda: opened.explain("red boat", "3"),
+        lambda: opened.expand("red boat", fb_docs=3),
         *(partial(opened.count, filter) for filter in FILTERS),
         lambda: (opened.vocabulary(), opened.document_frequencies(), opened.stats()),
         lambda: opened.to_scipy(),
