@@ -20,8 +20,8 @@ Doing: TypeAlias = Literal["search", "grep", "read"]
 """What a tool does."""
 
 _DESCRIBED = {"search": schemas.SEARCH, "grep": schemas.GREP, "read": schemas.READ}
-# The argument that a call must have.
-_NEEDED = {"search": "query", "grep": "pattern"}
+# The arguments that a call must have.
+_NEEDED = {"search": ["query"], "grep": ["pattern"], "read": []}
 
 
 def check_searched(
@@ -89,8 +89,8 @@ class IndexTool:
         """The JSON schema of the arguments, with the fields that documents have now."""
         index = self._current().snapshot()
         within = None if self._within is None else self._within(index)
-        needed = [name for does, name in _NEEDED.items() if does == self._does]
-        return schemas.object_schema(self._schemas(index, described_fields(index, within)), needed)
+        properties = self._schemas(index, described_fields(index, within))
+        return schemas.object_schema(properties, _NEEDED[self._does])
 
     def run(self, **arguments: Any) -> str:
         """Return the answer; or, beginning with "Error: ", what the model should change."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable
+from typing import NamedTuple
 
 from bm25rag.analysis.snowball import (
     WordStemmer,
@@ -112,19 +113,57 @@ _ENDINGS = {
     # without its case "режиму" is "режим", which ends as "твоїм" does.
     "ukrainian_light": (_ending("ся сь"), _UKRAINIAN, _UKRAINIAN),
 }
-# Endings that Snowball knows by their accents, which many questions lack and folding takes away;
-# the longer ones first.
-_ACCENTED = {
-    "catalan_unaccented": {"io": "ió"},
-    "portuguese_unaccented": {
-        "caos": "çãos", "cao": "ção", "coes": "ções", "aos": "ãos", "ao": "ão", "oes": "ões"
-    },
-}  # fmt: skip
-# Our own stemmers that need Snowball, and the algorithm of each.
-ALGORITHMS = {
-    ARABIC_LIGHT: "arabic",
-    "catalan_unaccented": "catalan",
-    "portuguese_unaccented": "portuguese",
+
+
+class _OnSnowball(NamedTuple):
+    """What we do to a word before an algorithm of Snowball, and to the stem after it.
+
+    The latter changes nothing in ASCII.
+    """
+
+    algorithm: str
+    before: Callable[[str], str] | None = None
+    after: Callable[[str], str] | None = None
+
+
+def _without_article(word: str) -> str:
+    return _ARABIC_ARTICLE.sub(_with_hamza, _ARABIC_MARKS.sub("", word))
+
+
+def _with_hamza(article: re.Match[str]) -> str:
+    return "\u0623" if article["alif"] else ""
+
+
+def _without_arabic_ending(stem: str) -> str:
+    return _ARABIC_ENDING.sub("", stem)
+
+
+def _with_accents(endings: dict[str, str]) -> Callable[[str], str]:
+    """Return what gives accents back to words that end so without; the longer endings first.
+
+    Snowball knows these endings by their accents, which many questions lack and folding takes away.
+    """
+    unaccented = (*endings,)
+
+    def restore(word: str) -> str:
+        if not word.endswith(unaccented):  # as most words
+            return word
+        ending = next(filter(word.endswith, unaccented))
+        return word.removesuffix(ending) + endings[ending]
+
+    return restore
+
+
+# Our own stemmers that need Snowball.
+ON_SNOWBALL = {
+    ARABIC_LIGHT: _OnSnowball("arabic", _without_article, _without_arabic_ending),
+    "catalan_unaccented": _OnSnowball("catalan", _with_accents({"io": "ió"})),
+    "portuguese_unaccented": _OnSnowball(
+        "portuguese",
+        _with_accents(
+            {"caos": "çãos", "cao": "ção", "coes": "ções", "aos": "ãos", "ao": "ão", "oes": "ões"}
+        ),
+    ),
 }
 
 
@@ -133,10 +172,8 @@ class Stemmer:
 
     def __init__(self, algorithm: str) -> None:
         self._endings = _ENDINGS.get(algorithm, ())
-        self._accented = _ACCENTED.get(algorithm, {})
-        self._unaccented = (*self._accented,)
-        self._light = algorithm == ARABIC_LIGHT
-        self._algorithm = ALGORITHMS.get(algorithm, algorithm)
+        own = ON_SNOWBALL.get(algorithm) or _OnSnowball(algorithm)
+        self._algorithm, self._before, self._after = own
         self._local = threading.local()
 
     def stems(self, words: list[str]) -> list[str]:
@@ -149,12 +186,8 @@ class Stemmer:
             return [self._without_endings(word) for word in words]
         stemmer = self._thread_stemmer()
         accepted = words
-        if self._light:
-            accepted = [
-                _ARABIC_ARTICLE.sub(_with_hamza, _ARABIC_MARKS.sub("", word)) for word in words
-            ]
-        elif self._accented:
-            accepted = [self._with_accents(word) for word in words]
+        if self._before is not None:
+            accepted = [*map(self._before, words)]
         if max(map(len, words), default=0) > _LONGEST:
             accepted = [word if len(word) <= _LONGEST else "" for word in accepted]
         try:
@@ -163,9 +196,7 @@ class Stemmer:
             stems = [stemmer.stemWord(word) if is_unicode(word) else "" for word in accepted]
         if not all(stems):
             stems = [stem or word for stem, word in zip(stems, words, strict=True)]
-        if self._light:
-            stems = [_ARABIC_ENDING.sub("", stem) for stem in stems]
-        return stems
+        return stems if self._after is None else [*map(self._after, stems)]
 
     def of_words(self) -> Callable[[str], str]:
         """Return a function by which this thread may stem ASCII words of at most 255 characters.
@@ -174,19 +205,13 @@ class Stemmer:
         """
         if self._endings:
             return self._without_endings
-        stem = self._thread_stemmer().stemWord  # the light stemmer changes nothing more in ASCII
-        return (lambda word: stem(self._with_accents(word))) if self._accented else stem
+        stem, before = self._thread_stemmer().stemWord, self._before
+        return stem if before is None else lambda word: stem(before(word))
 
     def _without_endings(self, word: str) -> str:
         for ending in self._endings:
             word = ending.sub("", word)
         return word
-
-    def _with_accents(self, word: str) -> str:
-        if not word.endswith(self._unaccented):
-            return word
-        ending = next(filter(word.endswith, self._unaccented))
-        return word.removesuffix(ending) + self._accented[ending]
 
     def _thread_stemmer(self) -> WordStemmer:
         try:
@@ -202,7 +227,7 @@ def check_algorithm(name: object) -> str:
         return name
     try:
         installed = algorithms()
-        ours = [name for name, algorithm in ALGORITHMS.items() if algorithm in installed]
+        ours = [name for name, own in ON_SNOWBALL.items() if own.algorithm in installed]
         return check_choice("stemmer", name, [*installed, *ours, *_ENDINGS])
     except ValueError as error:
         raise ValueError(
@@ -214,7 +239,3 @@ def check_algorithm(name: object) -> str:
 def is_snowball(name: str) -> bool:
     """Whether a stemmer needs Snowball."""
     return name not in _ENDINGS
-
-
-def _with_hamza(article: re.Match[str]) -> str:
-    return "\u0623" if article["alif"] else ""

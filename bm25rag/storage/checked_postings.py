@@ -277,12 +277,8 @@ class CheckedPostings(Postings):
         if self.file is None:
             return
         self.terms.check_all()
-        self._check_small()
-        for array in (self._indptr, self._documents):
-            array.check(0, len(array))
-        self._check_codes(0, len(self._codes))
+        self.check_arrays()
         bounds = self.indptr.astype(np.int64)
-        self._check_bounds(bounds)
         self._file_blocks.check_all(bounds)
         if self.documents.max(initial=0) >= self.doc_blocks.size:
             raise self._documents.reject(_WRONG["block"])

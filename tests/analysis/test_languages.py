@@ -18,7 +18,7 @@ from bm25rag.analysis.languages import (
     load_stopwords,
 )
 from bm25rag.analysis.snowball import algorithms
-from bm25rag.analysis.stemming import ALGORITHMS
+from bm25rag.analysis.stemming import ON_SNOWBALL
 from tests.support.analysis import skip_without_stemmer
 
 # Algorithms that no language has unless a user names them as `stemmer`.
@@ -190,7 +190,8 @@ def test_marks_inside_a_word_do_not_cut_it(language: str) -> None:
 
 def test_every_algorithm_of_the_installed_pystemmer_has_its_language() -> None:
     named = {language.stemmer or "" for language in LANGUAGES}
-    covered = {ALGORITHMS.get(name, name) for name in named} | STEMMERS_ONLY
+    own = {ON_SNOWBALL[name].algorithm for name in named & ON_SNOWBALL.keys()}
+    covered = named | own | STEMMERS_ONLY
     assert set(algorithms()) <= covered
 
 
