@@ -11,5 +11,5 @@ cdef SegmentRows prepare_segment_rows(rows)
 cdef Rows prepare_rows(rows)
 cdef Py_ssize_t first_from(const unsigned int[::1] numbers, Py_ssize_t low,
                            Py_ssize_t number) noexcept nogil
-cdef Py_ssize_t rank_of(SegmentRows rows, Py_ssize_t number) noexcept nogil
+cdef void rank_each(SegmentRows rows, long long[::1] numbers, Py_ssize_t count) noexcept nogil
 cdef Py_ssize_t _number_at(SegmentRows rows, Py_ssize_t rank) noexcept nogil

@@ -76,10 +76,17 @@ def first_from(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def rank_of(rows: SegmentRows, number: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Return which of a segment's living documents one is."""
-    place: cython.Py_ssize_t = first_from(rows.numbers, 0, number)
-    return place if rows.kept else number - place
+def rank_each(
+    rows: SegmentRows, numbers: cython.longlong[::1], count: cython.Py_ssize_t
+) -> cython.void:
+    """Put in the place of some of a segment's documents which of its living ones each is."""
+    i: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    if not rows.kept and rows.numbers.shape[0] == 0:  # all live
+        return
+    for i in range(count):
+        place = first_from(rows.numbers, 0, numbers[i])
+        numbers[i] = place if rows.kept else numbers[i] - place
 
 
 @cython.cfunc

@@ -8,7 +8,7 @@ from bm25rag.kernels.exact cimport rank, rank_signed
 from bm25rag.kernels.filtered cimport rank_filtered
 from bm25rag.kernels.planning cimport choose_way, order_by_bound, resolve
 from bm25rag.kernels.lookup cimport Postings, count_living, find_term, prepare_postings
-from bm25rag.kernels.rows cimport Rows, SegmentRows, prepare_rows, prepare_segment_rows, rank_of
+from bm25rag.kernels.rows cimport Rows, SegmentRows, prepare_rows, prepare_segment_rows, rank_each
 from bm25rag.kernels.scratch cimport (
     Plan, Query, Scratch, Segment, Strips, Terms, borrow, give_back, prepare_plan,
     prepare_segment, prepare_terms

@@ -32,7 +32,13 @@ if not cython.compiled:
     from bm25rag.kernels.filtered import rank_filtered
     from bm25rag.kernels.lookup import count_living, find_term, prepare_postings
     from bm25rag.kernels.planning import choose_way, order_by_bound, resolve
-    from bm25rag.kernels.rows import Rows, SegmentRows, prepare_rows, prepare_segment_rows, rank_of
+    from bm25rag.kernels.rows import (
+        Rows,
+        SegmentRows,
+        prepare_rows,
+        prepare_segment_rows,
+        rank_each,
+    )
     from bm25rag.kernels.scratch import (
         Plan,
         Query,
@@ -411,16 +417,17 @@ def _merge_row(
     at: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t = 0
     place: cython.Py_ssize_t
+    rank_each(own, scratch.numbers, scratch.collected)
     for place in range(count):
         spare_rows[place] = rows[number, place]
         spare_scores[place] = scores[number, place]
     for place in range(most):
-        if i == scratch.collected or (at < count and spare_scores[at] >= scratch.scores[i]):
+        if at < count and (i == scratch.collected or spare_scores[at] >= scratch.scores[i]):
             rows[number, place] = spare_rows[at]
             scores[number, place] = spare_scores[at]
             at += 1
         else:
-            rows[number, place] = base + rank_of(own, scratch.numbers[i])
+            rows[number, place] = base + scratch.numbers[i]
             scores[number, place] = scratch.scores[i]
             i += 1
     return most
@@ -495,7 +502,8 @@ def _merge(
     own: SegmentRows = rows.segments[segment]
     at: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
-    found: list = [base + rank_of(own, scratch.numbers[i]) for i in range(scratch.collected)]
+    rank_each(own, scratch.numbers, scratch.collected)
+    found: list = [base + scratch.numbers[i] for i in range(scratch.collected)]
     found_scores: list = [scratch.scores[i] for i in range(scratch.collected)]
     if not best or not found:
         return (best, scores) if best else (found, found_scores)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 QueryLike: TypeAlias = "str | Sequence[str] | Mapping[str, float] | Query"
 
 _UNWEIGHTED = np.empty(0)
+_LISTS = frozenset({list, tuple})
 _WEIGHTED = frozenset({dict, RestrictedTerms})
 
 
@@ -57,20 +58,18 @@ def terms_of(analyzer: Analyzer, query: QueryLike, name: str = "query") -> Terms
 
 def terms_of_each(analyzer: Analyzer, queries: Sequence[QueryLike]) -> Sequence[Terms]:
     """Analyse queries and check them, as ``terms_of`` does; messages say which is wrong."""
-    if {*map(type, queries)} == {str}:
+    kinds = {*map(type, queries)}
+    if kinds == {str}:
         return terms_of_texts(analyzer, cast("Sequence[str]", queries))
-    analyzed = terms_of_texts(analyzer, [one for one in queries if isinstance(one, str)])
-    given = [query for query in queries if not isinstance(query, str)]
-    checked: Iterable[Terms]
-    lists = cast("list[list[str]]", given)
+    lists = cast("Sequence[Sequence[str]]", queries)
     # In one step, which is faster than one by one.
-    if {list, tuple}.issuperset(map(type, given)) and are_strings([*chain.from_iterable(lists)]):
-        checked = lists
-    else:
-        numbered = ((n, one) for n, one in enumerate(queries) if not isinstance(one, str))
-        checked = [terms_of(analyzer, query, f"queries[{n}]") for n, query in numbered]
-    texts, others = iter(analyzed), iter(checked)
-    return [next(texts if isinstance(query, str) else others) for query in queries]
+    if kinds <= _LISTS and are_strings([*chain.from_iterable(lists)]):
+        return lists
+    analyzed = iter(terms_of_texts(analyzer, [one for one in queries if isinstance(one, str)]))
+    return [
+        next(analyzed) if isinstance(query, str) else terms_of(analyzer, query, f"queries[{n}]")
+        for n, query in enumerate(queries)
+    ]
 
 
 def resolve_queries(snapshot: Snapshot, queries: Sequence[Terms]) -> ResolvedQueries:
