@@ -9,7 +9,10 @@ from typing import Any, Protocol, TypeAlias, TypedDict
 
 import numpy as np
 
-from bm25rag.common.checks import LARGEST_WEIGHT, check_sequence, check_weight
+from bm25rag.common.checks import LARGEST_WEIGHT, check_real, check_sequence
+
+# The largest weight, as it is rounded to float32: a little more. What an index has can be added.
+LARGEST_STORED = float(np.float32(LARGEST_WEIGHT))
 
 
 class IndexedValues(Protocol):
@@ -82,9 +85,12 @@ def read_vector(vector: object, name: str) -> dict[str, float]:
     if set(map(type, terms)) - {str}:
         terms = _digits(terms) or [_check_term(term, name) for term in terms]
     if set(map(type, weights)) != {float} or not all(
-        -LARGEST_WEIGHT <= weight <= LARGEST_WEIGHT for weight in weights
+        -LARGEST_STORED <= weight <= LARGEST_STORED for weight in weights
     ):
-        weights = [check_weight(name, *pair) for pair in zip(terms, weights, strict=True)]
+        weights = [
+            check_real(f"{name}[{term!r:.100}]", weight, -LARGEST_STORED, LARGEST_STORED)
+            for term, weight in zip(terms, weights, strict=True)
+        ]
     read = dict(zip(terms, weights, strict=True))
     if len(read) < len(terms):
         ((twice, _),) = Counter(terms).most_common(1)

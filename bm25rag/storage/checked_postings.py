@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 
 from bm25rag.common.arrays import Float64, Int64, UInt32, Unsigned, as_index
-from bm25rag.common.checks import LARGEST_WEIGHT
 from bm25rag.common.lazy import lazy_property
+from bm25rag.common.sparse import LARGEST_STORED
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import PostingsArrays, StripBounds, strip_cells
 from bm25rag.segments.doc_blocks import DocBlocks
@@ -20,8 +20,6 @@ from bm25rag.storage.checksummed_file import ArraysFile, CheckedArray, file_bloc
 
 # Postings that are compared in one step.
 AT_ONCE = 1 << 17
-# The largest weight, as it is rounded to float32.
-_LARGEST = float(np.float32(LARGEST_WEIGHT))
 _WRONG = {
     "block": "points beyond its block",
     "documents": "does not ascend within the documents",
@@ -330,7 +328,7 @@ class CheckedVectors(CheckedPostings):
         self._code_tf = file.array(f"{VECTORS}code_weight", "u4")
         self._file_bounds = file.array(f"{VECTORS}bounds", "u4", count=2)
         smallest, largest = self._file_bounds[:].view(np.float32).tolist()
-        if not -_LARGEST <= smallest <= largest <= _LARGEST:
+        if not -LARGEST_STORED <= smallest <= largest <= LARGEST_STORED:
             raise self._file_bounds.reject("are no bounds of weights")
         no_lengths = np.zeros(len(self._code_tf), np.uint32), np.zeros(count, np.uint32)
         self._open(file, VECTORS, terms, doc_blocks, *no_lengths, (smallest, largest))

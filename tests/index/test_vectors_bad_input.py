@@ -271,3 +271,13 @@ def test_what_is_odd_but_right_is_kept() -> None:
         "0",
         "1",
     ]
+
+
+def test_what_an_index_has_can_be_added_again() -> None:
+    """The largest weight is rounded up to float32, beyond 1e30."""
+    index = BM25Index.from_texts(["x", "y"], vectors=[{"a": 1e30, "b": 1.0}, {"a": -1e30}])
+    stored = index.vectors.get(index.ids())
+    again = BM25Index.from_texts(["x", "y"], vectors=stored)
+    for one in (again, index.reanalyze()):
+        assert one.vectors.get(one.ids()) == stored
+    assert [hit.id for hit in index.vectors.search(stored[0])] == ["0", "1"]
