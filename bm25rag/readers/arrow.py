@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +77,7 @@ def read_arrow(records: Records) -> Iterator[Record]:
             else:
                 file = batches = open_stream(stream)
         columns = _columns(file.schema, records)
-        yield from _rows(_of_arrow(batches, path), columns, path)
+        yield from _rows(_of_arrow(batches, columns, path), columns, path)
 
 
 def _require_pyarrow() -> None:
@@ -170,11 +170,20 @@ def _of_row_groups(file: Any, columns: list[str], path: Path) -> Iterator[tuple[
             yield part, batch
 
 
-def _of_arrow(batches: Iterator[Any], path: Path) -> Iterator[tuple[str, Any]]:
-    number = 0
-    while (batch := _next(batches, path, "Arrow", f"record batch {number}")) is not None:
-        yield f"record batch {number}", batch
-        number += 1
+def _of_arrow(batches: Iterator[Any], columns: list[str], path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield record batches, each with its name.
+
+    pyarrow takes the lengths and offsets of a batch as they are in the file: wrong ones would end
+    the process.
+    """
+    for number in count():
+        part = f"record batch {number}"
+        if (batch := _next(batches, path, "Arrow", part)) is None:
+            return
+        batch = batch.select(columns)
+        with _reading(path, "Arrow", part):
+            batch.validate(full=True)
+        yield part, batch
 
 
 def _next(batches: Iterator[Any], path: Path, kind: str, part: str) -> Any:

@@ -295,3 +295,17 @@ def test_columns_that_nobody_asks_for_are_not_read(monkeypatch: pytest.MonkeyPat
     content[start : start + 10] = b"\xff" * 10
     path.write_bytes(content)
     assert len(list(read_parquet(path, Fields(metadata=())))) == 9
+
+
+@pytest.mark.parametrize("writer", [write_file, write_stream])
+def test_a_damaged_record_batch_is_named(writer: Callable[..., Path]) -> None:
+    """By pyarrow, a text that ends beyond its buffer is read from what is in memory there."""
+    path = writer(pa.table({"text": ["first one", "other one"], "n": [1, 2]}), "t", 1)
+    content = path.read_bytes()
+    damaged = content.replace(b"\x09\x00\x00\x00other one", b"\x0a\x00\x00\x00other one")
+    assert damaged != content
+    path.write_bytes(damaged)
+    documents = read_arrow(path)
+    assert next(documents).text == "first one"
+    with pytest.raises(ValueError, match=r"^t: record batch 1: not a complete Arrow file"):
+        next(documents)
