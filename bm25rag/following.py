@@ -147,8 +147,10 @@ class FollowedFolder:
                         writer.commit()
             except BaseException:
                 if self._shown is None:
-                    writer.rollback()
-                    self._end(writer)
+                    try:
+                        writer.rollback()
+                    finally:  # without memory, say: others must be able to write
+                        self._end(writer)
                 raise
             if delay:
                 self._put_off(writer, delay)

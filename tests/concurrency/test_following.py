@@ -66,6 +66,23 @@ def test_an_error_leaves_the_index_as_it_was(tmp_path: Path, delay: float | None
     assert shared.current.ids() == ["0", "1"]
 
 
+def test_a_write_that_cannot_be_undone_gives_up_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: BM25Index) -> None:
+        raise MemoryError
+
+    folder = follow(tmp_path)
+    monkeypatch.setattr(BM25Index, "rollback", fail)
+    with pytest.raises(MemoryError), folder.writing() as index:
+        index.add([1])  # type: ignore[list-item]
+    assert len(folder.current) == 0
+    with BM25Index.open(tmp_path, mode="w") as writer:
+        writer.add(["kept"])
+    with folder.writing() as index:
+        assert len(index) == 1
+
+
 def test_writers_take_turns_and_readers_see_whole_writes(
     shared: SharedIndex | FollowedFolder,
 ) -> None:
