@@ -18,7 +18,7 @@ from bm25rag.errors import MetadataError
 Ids: TypeAlias = Iterable[str | float]
 """Ids of documents; a number becomes a string, as in LangChain's ``Document``."""
 NewIds: TypeAlias = Iterable[str | float | None]
-"""Ids of new documents; one without gets a UUID."""
+"""Ids of new documents; one without, or with an empty one, gets a UUID."""
 Metadatas: TypeAlias = Iterable[Mapping[str, Any] | None]
 
 _END = object()
@@ -139,7 +139,7 @@ def read_ids(ids: Ids | None) -> list[str]:
 
 
 def _stored(id: str | None, text: str, metadata: dict[str, Any]) -> StoredDocument:
-    if id is None:
+    if not id:  # to LangChain, "" is none
         return _Unnamed(str(uuid4()), text, metadata)
     return StoredDocument(id, text, metadata)
 

@@ -246,8 +246,8 @@ class BM25Retriever(SearchingBM25):
             A dict of JSON values, dates and datetimes for each text, or ``None``; an empty list
             means no metadata. The page "Metadata" of bm25rag lists what else is accepted.
         ids
-            An id for each text, or ``None`` for a UUID; an empty list means no ids. Of equal
-            ids the last wins. A number becomes a string.
+            An id for each text, or ``None`` or ``""`` for a UUID; an empty list means no ids. Of
+            equal ids the last wins. A number becomes a string.
         bm25_params
             ``k1``, ``b``, ``variant``, ``delta``, ``delta_on`` and ``fields``, as in
             ``BM25Index``; the fields of a document are its metadata by their names.

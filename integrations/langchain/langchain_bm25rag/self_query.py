@@ -32,11 +32,11 @@ class BM25Translator(Visitor):
     )
 
     def visit_operation(self, operation: Operation) -> dict[str, Any]:
-        """Return ``$and``, ``$or`` or ``$not`` of the translated arguments."""
+        """Return ``$and`` or ``$or`` of the translated arguments, or ``$not``: that none holds."""
         self._validate_func(operation.operator)
         arguments = [argument.accept(self) for argument in operation.arguments]
         if operation.operator is Operator.NOT:
-            return {"$not": arguments[0] if len(arguments) == 1 else {"$and": arguments}}
+            return {"$not": arguments[0] if len(arguments) == 1 else {"$or": arguments}}
         return {f"${operation.operator.value}": arguments}
 
     def visit_comparison(self, comparison: Comparison) -> dict[str, Any]:

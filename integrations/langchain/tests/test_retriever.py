@@ -77,12 +77,21 @@ def test_the_community_class_names_variants_its_own_way() -> None:
 
 
 def test_a_document_without_an_id_gets_a_uuid() -> None:
-    """Also where others have ids; an empty string is an id."""
+    """Also where others have ids; an empty string is none, as in LangChain's own stores."""
     retriever = BM25Retriever.from_texts(["cat one", "cat two", "cat three"], ids=["a", None, ""])
-    assert retriever.index.ids()[::2] == ["a", ""]
-    assert uuid.UUID(retriever.index.ids()[1]).version == 4
-    bare = BM25Retriever.from_documents([Document("cat"), Document("cat")])
-    assert len({uuid.UUID(id) for id in bare.index.ids()}) == 2
+    assert retriever.index.ids()[0] == "a"
+    assert {uuid.UUID(id).version for id in retriever.index.ids()[1:]} == {4}
+    for id in (None, ""):
+        bare = BM25Retriever.from_documents([Document("cat", id=id), Document("cat", id=id)])
+        assert len({uuid.UUID(id) for id in bare.index.ids()}) == 2
+
+
+def test_documents_with_empty_ids_get_the_same_in_a_vector_store_beside() -> None:
+    beside = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
+    empty = [Document("one cat", id=""), Document("two cats", id="")]
+    retriever = BM25HybridRetriever.from_documents(empty, beside)
+    assert set(retriever.index.ids()) == set(beside.store)
+    assert len(retriever.invoke("cat")) == 2
 
 
 def test_of_equal_ids_the_last_document_stays() -> None:

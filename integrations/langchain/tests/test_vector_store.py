@@ -328,6 +328,16 @@ def test_what_is_beside_a_date_in_a_list_does_not_change_what_the_date_is(
     assert (found[Comparator.IN], found[Comparator.NIN]) == expected
 
 
+@pytest.mark.parametrize(("excluded", "expected"), [("a", "bc"), ("ab", "c"), ("abc", "")])
+def test_not_of_several_conditions_passes_what_meets_none(excluded: str, expected: str) -> None:
+    """As ``must_not`` of the translators for Elasticsearch, OpenSearch and Qdrant."""
+    store = BM25VectorStore.from_texts(["cat"] * 3, metadatas=[{"n": n} for n in "abc"])
+    conditions = [Comparison(comparator=Comparator.EQ, attribute="n", value=n) for n in excluded]
+    none = Operation(operator=Operator.NOT, arguments=conditions).accept(BM25Translator())
+    found = store.similarity_search("cat", filter=none)
+    assert "".join(document.metadata["n"] for document in found) == expected
+
+
 def test_a_text_contains_any_of_several_values() -> None:
     store = BM25VectorStore.from_texts(["cat"], metadatas=[{"n": "a tale"}], ids=["text"])
     store.add_texts(["cat"], [{"n": ["tale"]}], ids=["list"])
