@@ -22,7 +22,7 @@ def reanalyzed(index: LiveIndex, analyzer: Analyzer | None) -> LiveIndex:
     snapshot = state.snapshot
     chosen = snapshot.analyzer if analyzer is None else analyzer
     empty = new_state(chosen, **snapshot.parameters.to_dict())
-    documents = [snapshot.document(*place) for place in snapshot.passing(None)]
+    documents = snapshot.documents_at([*snapshot.passing(None)])
     bare = [doc.id for doc in documents if doc.text is None and all_fields(doc) is None]
     if bare:
         raise ValueError(

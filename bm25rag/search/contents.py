@@ -118,13 +118,16 @@ class HitContents:
 
 
 def read(view: SegmentView, name: str, numbers: Sequence[int]) -> list[Any]:
-    """Return the ids, texts, metadata, payloads or fields of some documents of a segment."""
+    """Return the ids, texts, metadata, payloads, fields or contexts of documents of a segment."""
     if name == "id":
         return view.segment.ids.column.texts(numbers)
     if name == "text":
         return view.segment.texts.texts(numbers)
     if name == "fields":
         return _read_fields(view.segment, numbers)
+    if name == CONTEXT:
+        named = CONTEXT in (view.segment.names or ())
+        return view.segment.texts_of(CONTEXT).texts(numbers) if named else [None] * len(numbers)
     if name == "metadata":
         return decode_each(view.metadata_of(numbers))
     if name != "payload":
@@ -135,7 +138,9 @@ def read(view: SegmentView, name: str, numbers: Sequence[int]) -> list[Any]:
 
 def _read_fields(segment: Segment, numbers: Sequence[int]) -> list[dict[str, str] | None]:
     """Return the texts of the fields of some documents; ``None`` where none is stored."""
-    names = [name for name in segment.names or () if name != CONTEXT]
+    if not segment.names:
+        return [None] * len(numbers)
+    names = [name for name in segment.names if name != CONTEXT]
     columns = {name: segment.texts_of(name).texts(numbers) for name in names}
     fields: list[dict[str, str] | None] = []
     for position in range(len(numbers)):

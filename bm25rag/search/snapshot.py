@@ -37,6 +37,9 @@ _MOST_ROOM = 1 << 15
 # nobody waits: the more, the closer together they lie.
 _FEW_IDS, _MANY_IDS = 16, 1 << 14
 
+# What a document is read from.
+_CONTENTS = ("id", "text", "metadata", "payload", "fields", CONTEXT)
+
 
 class Snapshot:
     """The state of an index at one moment; it never changes, so it needs no lock.
@@ -275,14 +278,24 @@ class Snapshot:
 
     def document(self, segment_index: int, number: int) -> Document:
         """Return a fresh document."""
-        view = self.views[segment_index]
-        (text,), (metadata,), (payload,), (fields,) = (
-            read(view, name, (number,)) for name in ("text", "metadata", "payload", "fields")
-        )
-        id, context = view.segment.id_of(number), None
-        if CONTEXT in (view.segment.names or ()):
-            (context,) = view.segment.texts_of(CONTEXT).texts((number,))
-        return Document(id, text, metadata, payload, fields=fields, context=context)
+        (document,) = self.documents_at([(segment_index, number)])
+        return document
+
+    def documents_at(self, places: Sequence[tuple[int, int]]) -> list[Document]:
+        """Return fresh documents by segment index and number; those of a segment read together."""
+        by_segment: dict[int, list[int]] = {}
+        for position, (segment_index, _) in enumerate(places):
+            by_segment.setdefault(segment_index, []).append(position)
+        made: dict[int, Document] = {}
+        for segment_index, positions in by_segment.items():
+            for block in in_blocks(positions):
+                numbers = [places[position][1] for position in block]
+                columns = [read(self.views[segment_index], name, numbers) for name in _CONTENTS]
+                for position, id, text, metadata, payload, fields, context in zip(
+                    block, *columns, strict=True
+                ):
+                    made[position] = Document(id, text, metadata, payload, None, fields, context)
+        return [made[position] for position in range(len(places))]
 
     def stats(self) -> dict[str, Any]:
         """Return counts and sizes; see ``BM25Index.stats``."""
@@ -344,11 +357,8 @@ class Snapshot:
     def documents(self, ids: Iterable[str], filter: Filter | None) -> list[Document]:
         """Return fresh copies of the documents that exist and pass, by id."""
         places = (self.find(id) for id in ids)
-        return [
-            self.document(*place)
-            for place in places
-            if place is not None and self.passes(*place, filter)
-        ]
+        found = (place for place in places if place is not None)
+        return self.documents_at([place for place in found if self.passes(*place, filter)])
 
     def count_passing(self, filter: Filter | None) -> int:
         """Return how many documents pass."""

@@ -14,8 +14,10 @@ import pytest
 
 from bm25rag import BatchResult, BM25Index, Document, Explanation, Hit
 from bm25rag.adapters import columns
+from bm25rag.common.codec import decode_each
 from bm25rag.filters import And, Filter, IdSet, Not, Or, parse_filter
 from bm25rag.scoring.variants import Parameters
+from bm25rag.search import contents
 
 INDEX = BM25Index.from_texts(["red boat", "red"])
 CHANGEABLE = [Document("a", None, {"n": 1}, b""), Hit("a", 0.5, "red", {"tags": ["x"]}, None)]
@@ -181,6 +183,43 @@ def test_hits_can_be_read_at_once() -> None:
             columns(found, "id", "txt")
     with pytest.raises(AttributeError, match="no column 'spans'"):  # which a hit has
         columns(hits, "spans")
+
+
+def test_documents_are_read_together_and_come_as_they_were_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of each segment at once; the same one twice is two documents that share nothing."""
+    index = BM25Index(fields={"title": 2.0, "text": 1.0, "context": 1.0})
+    for first, count in ((0, 50), (50, 5)):
+        index.add_documents(
+            Document(
+                str(n),
+                f"red {n}",
+                {"n": [n]},
+                b"%d" % n if n % 2 else None,
+                fields={"title": f"title {n}"} if n % 3 else None,
+                context=f"context {n}" if n % 5 else None,
+            )
+            for n in range(first, first + count)
+        )
+    index.delete(["7"])
+    index.update_metadata(["8"], [{"n": "new"}])
+    read: list[int] = []
+
+    def counted(stored: list[Any]) -> list[Any]:
+        read.append(len(stored))
+        return decode_each(stored)
+
+    monkeypatch.setattr(contents, "decode_each", counted)
+    asked = ["54", "8", "3", "7", "none", *map(str, range(40, 55)), "3"]
+    documents = index.get(asked)
+    assert sorted(read) == [6, 13]
+    monkeypatch.undo()
+    assert documents == [one for id in asked for one in index.get([id])]
+    assert [one.id for one in documents] == [id for id in asked if id not in {"7", "none"}]
+    assert (documents[1].metadata, documents[2].text) == ({"n": "new"}, "red 3")
+    assert documents[2] == documents[-1]
+    assert documents[2].metadata["n"] is not documents[-1].metadata["n"]
 
 
 def test_columns_of_documents_and_of_copied_hits_are_what_they_hold() -> None:
