@@ -26,8 +26,11 @@ def unique_values(metas: Iterable[Meta], field: str) -> list[Any]:
     return sorted(unique.values(), key=lambda value: (str(value), type(value).__name__))
 
 
-def _identity(value: Any) -> tuple[str, str]:
-    return type(value).__name__, json.dumps(value, sort_keys=True, default=repr)
+def _identity(value: Any) -> tuple[type, str | int]:
+    kind = type(value)
+    if kind is int or kind is str:  # of which there may be many
+        return kind, value
+    return kind, json.dumps(value, sort_keys=True, default=repr)
 
 
 def types_of_fields(metas: Iterable[Meta]) -> dict[str, dict[str, str]]:
