@@ -307,8 +307,9 @@ class Analyzer:
         They are the terms of a document without ``query_stopwords``, unless no other term is
         left, and without characters and clusters that their bigrams make unnecessary; with those
         of what may be written in one word ("type 2") or in two ("covid19"). Beside runs without
-        spaces, which have many terms, each other word is there three times. Korean questions are
-        without question words, their endings, and particles of long words, too.
+        spaces, which have many terms, each other word is there three times. Questions in Chinese,
+        Japanese and Korean are without question words, their endings, and, in Korean, particles
+        of long words, too.
 
         Parameters
         ----------

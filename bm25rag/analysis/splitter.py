@@ -78,13 +78,14 @@ class WordSplitter:
         self._form = form
         self._turkish = profile is not None and profile.name == "turkish"
         self._bigrams = bigrams
-        # What is only grammar in Korean questions is cut off before they are cut into pairs.
+        # What is only grammar in questions is cut out before they are cut into pairs.
         self.cut_question: Callable[[str], str] | None = None
-        is_korean = profile is not None and profile.name == "korean" and form is not None
-        if is_korean and self._auto and bigrams.cjk and ngrams is None:
-            from bm25rag.analysis.korean import without_grammar  # other languages need none
+        language = None if profile is None or form is None else profile.name
+        cuts = self._auto and bigrams.cjk and ngrams is None
+        if cuts and language in ("chinese", "japanese", "korean"):
+            from bm25rag.analysis.question_grammar import without_grammar  # others need none
 
-            self.cut_question = without_grammar
+            self.cut_question = partial(without_grammar, language)
         self.lowercase = lowercase
         self._identifiers = identifiers
         self._only_lowers_ascii = lowercase and not identifiers and not self._turkish

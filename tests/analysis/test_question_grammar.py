@@ -1,14 +1,15 @@
-"""Korean questions lose what is only grammar in them; documents lose nothing."""
+"""Chinese, Japanese and Korean questions lose what is only grammar; documents lose nothing."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import Any
 
 import pytest
 
 from bm25rag.analysis import Analyzer
-from bm25rag.analysis.korean import without_grammar
+from bm25rag.analysis.question_grammar import without_grammar
 from bm25rag.analysis.steps import QUESTION_GRAMMAR, analysis_steps
 from bm25rag.index import BM25Index
 
@@ -23,18 +24,86 @@ KOREAN = Analyzer("korean")
         ("지하철역는 지하철역가 지하철역를 지하철역와 지하철역로", "지하철역 " * 5),
         ("수도는 무엇인가요?", "수도는 ?"),
         ("누구인가? 언제는 어디에서 왜 몇 명입니까", "?     명"),
-        ("있나요? 높은가요, 되는가! 좋습니까", "있? 높은가요, 되! 좋"),
+        ("있나요? 높은가요, 되는가! 좋습니까", "있 ? 높은가요, 되 ! 좋"),
     ],
 )
 def test_particles_question_words_and_endings_go(question: str, rest: str) -> None:
-    assert without_grammar(question).split() == rest.split()
+    assert without_grammar("korean", question).split() == rest.split()
+
+
+@pytest.mark.parametrize(
+    ("question", "rest"),
+    [
+        ("什么是北京的人口？", "北京的人口？"),
+        ("中国的首都是什么？", "中国的首都 ？"),
+        ("如何安装软件吗？为什么", "安装软件 ？"),
+        ("几个人？幾年？哪个好，谁呢", "个人？ 年？ 好， "),
+        ("東京タワーはどこにありますか？", "東京タワーは あり ？"),
+        ("富士山とは何ですか", "富士山とは"),
+        ("どのようにして作るのか？いつから誰が", "して作る ？"),
+        ("猫はなぜ鳴くのでしょうか。水がある?", "猫は 鳴くの 。水がある?"),
+    ],
+)
+def test_question_words_and_endings_go(question: str, rest: str) -> None:
+    language = "japanese" if re.search("[ぁ-ん]", question) else "chinese"
+    assert without_grammar(language, question).split() == rest.split()
+
+
+@pytest.mark.parametrize(
+    ("language", "word"),
+    [
+        *(("chinese", word) for word in ("几何学", "哪吒", "哪怕", "呢喃")),
+        *(
+            ("japanese", word)
+            for word in (
+                "いつも",
+                "あいつ",
+                "などの本",
+                "幾何",
+                "何か",
+                "いるか",
+                "はるか",
+                "静か",
+                "かな",
+            )
+        ),
+    ],
+)
+def test_what_may_be_a_part_of_another_word_stays(language: str, word: str) -> None:
+    assert without_grammar(language, word) == word
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "texts"),
+    [
+        ("chinese", "什么是软件包？", ["什么是测试？什么是源？", "软件包含有程序和说明"]),
+        ("japanese", "虹は何ですか？", ["雨は何ですか？風は何ですか？", "虹は光の帯"]),
+    ],
+)
+def test_a_question_does_not_find_other_questions_first(
+    language: str, question: str, texts: list[str]
+) -> None:
+    analyzer = Analyzer(language)
+    assert BM25Index.from_texts(texts, analyzer=analyzer).search(question)[0].id == "1"
+    assert BM25Index.from_texts(texts, analyzer=Analyzer(None)).search(question)[0].id == "0"
+    assert [analyzer.terms(text) for text in texts] == [*map(Analyzer(None).terms, texts)]
+
+
+@pytest.mark.parametrize(
+    ("language", "question"),
+    [("chinese", "什么？"), ("chinese", "为什么"), ("japanese", "何ですか"), ("japanese", "どこ")],
+)
+def test_a_question_of_nothing_but_grammar_keeps_it(language: str, question: str) -> None:
+    terms = Analyzer(None).query_terms(question)
+    assert Analyzer(language).query_terms(question) == terms != []
+    assert [*Analyzer(language).query_terms_of_each([question, "猫"])] == [terms, ["猫"]]
 
 
 @pytest.mark.parametrize(
     "word", ["회의", "나이", "고양이", "제주도", "방식으로", "무엇보다", "누구나", "인가요"]
 )
 def test_what_may_be_the_letters_of_a_word_stays(word: str) -> None:
-    assert without_grammar(word) == word
+    assert without_grammar("korean", word) == word
 
 
 @pytest.mark.parametrize("question", ["무엇", "누구인가?", "왜", "어디에서 언제"])
