@@ -6,7 +6,6 @@ import os
 import random
 import re
 import shutil
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -130,8 +129,8 @@ class Living:
         ask = partial(self._index.search_batch, k=k, filter=FILTERS.get(how), threads=1)
         ask(self._queries[:1])
         times = [0.0] * len(self._queries)
-        heavy = sys.maxsize if how == "exhaustive" else ranking.HEAVY
-        with quiet(), patch.object(ranking, "HEAVY", heavy):
+        coarse = 1 << 40 if how == "exhaustive" else ranking.COARSE
+        with quiet(), patch.object(ranking, "COARSE", coarse):
             for place in random.Random(turn).sample(range(len(times)), len(times)):
                 times[place] = _seconds(partial(ask, self._queries[place : place + 1]))
         return times

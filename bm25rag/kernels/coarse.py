@@ -40,7 +40,8 @@ _COUNTED = cython.declare(cython.Py_ssize_t, 2048)
 _ABSORBED = cython.declare(cython.double, 1e-14)
 # Postings of the next term that are fetched; the processor finds the others.
 _FETCHED = cython.declare(cython.Py_ssize_t, 128)
-# A term has a table of units if it has so many postings for each code, and few come before it.
+# A term has a table of units if it has so many postings for each code, few come before it, and
+# codes are narrow.
 _TABLED = cython.declare(cython.Py_ssize_t, 4)
 _TABLES = cython.declare(cython.Py_ssize_t, TABLES)
 # Documents of a block for each posting walked from which on only those with postings are drained.
@@ -147,7 +148,8 @@ def _multiplier(query: Query, term: cython.Py_ssize_t, scale: cython.double) -> 
 def _has_table(segment: Segment, query: Query, term: cython.Py_ssize_t) -> cython.bint:
     """Whether a term has so many postings that a table of units takes less time."""
     postings: cython.Py_ssize_t = query.starts[term, segment.blocks] - query.starts[term, 0]
-    return term < _TABLES and postings >= _TABLED * segment.levels.shape[0]
+    few: cython.bint = term < _TABLES and segment.is_narrow
+    return few and postings >= _TABLED * segment.levels.shape[0]
 
 
 @cython.cfunc

@@ -22,7 +22,6 @@ cdef extern from * nogil:
 cdef void start(Scratch scratch, double floor) noexcept nogil
 cdef void enter_block(Segment segment, Query query, Scratch scratch,
                       Py_ssize_t block) noexcept nogil
-cdef void skip_to_base(Segment segment, Query query, Scratch scratch) noexcept nogil
 cdef Py_ssize_t first_at_least(const unsigned short[::1] documents, Py_ssize_t start,
                                Py_ssize_t stop, Py_ssize_t wanted) noexcept nogil
 cdef void find(const unsigned short[::1] documents, Py_ssize_t start, Py_ssize_t stop,

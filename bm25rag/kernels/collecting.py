@@ -69,19 +69,6 @@ def enter_block(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def skip_to_base(segment: Segment, query: Query, scratch: Scratch) -> cython.void:
-    """Move the cursors of terms that were looked up on to the window's first document."""
-    term: cython.Py_ssize_t
-    for term in range(query.length):
-        scratch.cursors[term] = first_at_least(
-            segment.documents, scratch.cursors[term], query.starts[term, scratch.block + 1],
-            scratch.base,
-        )  # fmt: skip
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
 def first_at_least(
     documents: cython.const[cython.ushort][::1],
     start: cython.Py_ssize_t,

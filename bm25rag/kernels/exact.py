@@ -6,8 +6,8 @@ looked at. Windows are small at first, so that the floor rises soon. Where a win
 postings, or many and all documents, all its sums are looked at instead, which is less work for
 every posting.
 
-``_add``, ``_list`` and ``_list_rarely`` are one loop written three times, since a choice inside it
-would be made for every posting.
+``_add`` and ``_list`` are one loop written twice, since a choice inside it would be made for every
+posting.
 """
 
 from __future__ import annotations
@@ -20,15 +20,12 @@ if not cython.compiled:
         enter_block,
         has_room,
         keep_best,
-        look_up,
         sift,
-        skip_to_base,
     )
     from bm25rag.kernels.scratch import Plan, Query, Scratch, Segment, least_sum, part
     from bm25rag.kernels.selecting import (
         chunk_length,
         drain,
-        drain_in_order,
         kth_lower_bound,
         lowest_bit,
         mask,
@@ -47,11 +44,6 @@ _RARELY = cython.declare(cython.Py_ssize_t, 24)
 _FULL = cython.declare(cython.Py_ssize_t, 1)
 # Documents for each posting from which on every posting's sum is cleared, instead of a window's.
 _CLEARED = cython.declare(cython.Py_ssize_t, 3)
-# Postings that are walked in the time of one look-up.
-_LOOK_UP = cython.declare(cython.double, 40.0)
-# How much of its estimate of waiting documents a window keeps of those before.
-_FADING = cython.declare(cython.double, 0.95)
-_INFINITY = cython.declare(cython.double, float("inf"))
 
 
 # --- walking the postings of one term in one window -----------------------------------------
@@ -175,22 +167,21 @@ def _walk(
     codes: cython.const[Codes][::1],
     query: Query,
     scratch: Scratch,
-    walked: cython.Py_ssize_t,
     least: cython.double,
     full: cython.bint,
     rarely: cython.bint,
 ) -> cython.Py_ssize_t:
-    """Walk the first terms in a window; return how many places are listed: none if ``full``.
+    """Walk the terms in a window; return how many places are listed: none if ``full``.
 
-    Then, a place is listed if its sum exceeds ``least``, and a sum is not 0 only where one of
-    these terms has a posting.
+    Then, a place is listed if its sum exceeds ``least``, and a sum is not 0 only where one of the
+    terms has a posting.
     """
     listed: cython.Py_ssize_t = 0
     base: cython.Py_ssize_t = scratch.base
     end: cython.Py_ssize_t = scratch.end
     stop: cython.Py_ssize_t
     term: cython.Py_ssize_t
-    for term in range(walked):
+    for term in range(query.length):
         scratch.begins[term] = scratch.cursors[term]
         stop = query.starts[term, scratch.block + 1]
         if full:
@@ -238,20 +229,19 @@ def _take_out(
     plan: Plan,
     query: Query,
     scratch: Scratch,
-    walked: cython.Py_ssize_t,
     listed: cython.Py_ssize_t,
     least: cython.double,
     full: cython.bint,
 ) -> cython.Py_ssize_t:
     """Move the sums of documents that may be among the best out; return how many wait.
 
-    They wait in order if there are terms to look up. All sums that were looked at are 0 then.
+    All sums that were looked at are 0 then.
     """
     width: cython.Py_ssize_t = scratch.end - scratch.base
     known: cython.Py_ssize_t = 0
     reached: cython.double
     if full:
-        if least == 0.0 and walked == query.length:
+        if least == 0.0:
             reached = kth_lower_bound(
                 scratch.sums, 0, width, plan.k, scratch.maxima, scratch.spare, scratch.work
             )
@@ -262,10 +252,6 @@ def _take_out(
             scratch.sums, 0, width, least, 1.0, scratch.maxima, known,
             scratch.waiting, scratch.waiting_sums,
         )  # fmt: skip
-    if walked < query.length:
-        return drain_in_order(
-            scratch.sums, scratch.waiting, scratch.waiting_sums, scratch.bits, listed, width, least
-        )
     return _drain_listed(scratch, listed)
 
 
@@ -290,17 +276,14 @@ def _drain_listed(scratch: Scratch, listed: cython.Py_ssize_t) -> cython.Py_ssiz
 @cython.nogil
 @cython.exceptval(check=False)
 def _clear_walked(
-    segment: Segment,
-    scratch: Scratch,
-    walked: cython.Py_ssize_t,
-    postings: cython.Py_ssize_t,
+    segment: Segment, query: Query, scratch: Scratch, postings: cython.Py_ssize_t
 ) -> cython.void:
-    """Leave zeros in a window where the first terms have been walked."""
+    """Leave zeros in a window where the terms have been walked."""
     width: cython.Py_ssize_t = scratch.end - scratch.base
     term: cython.Py_ssize_t
     i: cython.Py_ssize_t
     if postings * _CLEARED < width:
-        for term in range(walked):
+        for term in range(query.length):
             for i in range(scratch.begins[term], scratch.cursors[term]):
                 scratch.sums[segment.documents[i] - scratch.base] = 0.0
     else:
@@ -311,64 +294,13 @@ def _clear_walked(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _postings_walked(scratch: Scratch, terms: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Return how many postings of the first terms were in the window walked last."""
-    total: cython.Py_ssize_t = 0
-    term: cython.Py_ssize_t
-    for term in range(terms):
-        total += scratch.cursors[term] - scratch.begins[term]
-    return total
-
-
-# --- how many terms to walk ------------------------------------------------------------------
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _expect(segment: Segment, plan: Plan, query: Query, scratch: Scratch) -> cython.Py_ssize_t:
-    """Say how many postings each term has in a window on average; return how many there are."""
-    widest: cython.double = min(min(plan.window, segment.block_size), segment.size)
-    share: cython.double = widest / segment.size
-    postings: cython.Py_ssize_t
+def _postings_walked(query: Query, scratch: Scratch) -> cython.Py_ssize_t:
+    """Return how many postings of the terms were in the window walked last."""
     total: cython.Py_ssize_t = 0
     term: cython.Py_ssize_t
     for term in range(query.length):
-        postings = query.starts[term, segment.blocks] - query.starts[term, 0]
-        scratch.postings[term] = postings * share
-        scratch.waited[term] = 0.0
-        total += postings
-    scratch.waited[query.length] = 0.0
+        total += scratch.cursors[term] - scratch.begins[term]
     return total
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _choose_walked(
-    scratch: Scratch, essential: cython.Py_ssize_t, terms: cython.Py_ssize_t
-) -> cython.Py_ssize_t:
-    """Choose how many terms to walk: the rest is looked up for the documents still waiting.
-
-    ``postings`` are those of each term in a window, ``waited`` how many documents waited
-    when so many terms were last walked; it fades, so that every number is tried again.
-    """
-    expected: cython.double = 0.0
-    cost: cython.double
-    least: cython.double = _INFINITY
-    best: cython.Py_ssize_t = terms
-    walked: cython.Py_ssize_t
-    for walked in range(essential):
-        expected += scratch.postings[walked]
-    for walked in range(essential, terms + 1):
-        scratch.waited[walked] *= _FADING
-        cost = expected + scratch.waited[walked] * _LOOK_UP * (terms - walked)
-        if cost < least:
-            best = walked
-            least = cost
-        if walked < terms:
-            expected += scratch.postings[walked]
-    return best
 
 
 # --- a query ---------------------------------------------------------------------------------
@@ -385,63 +317,36 @@ def rank(segment: Segment, plan: Plan, query: Query, scratch: Scratch) -> cython
     """
     widest: cython.Py_ssize_t = min(min(plan.window, segment.block_size), segment.size)
     window: cython.Py_ssize_t = min(widest, max(_FIRST_WINDOW, plan.k * _FIRST_BY_K))
-    essential: cython.Py_ssize_t = query.length
-    walked: cython.Py_ssize_t = query.length
     rarely: cython.bint = False
     full: cython.bint
-    postings: cython.Py_ssize_t = _expect(segment, plan, query, scratch)
+    postings: cython.Py_ssize_t = query.walked
     waiting: cython.Py_ssize_t
     block: cython.Py_ssize_t
     least: cython.double
-    walked_least: cython.double
     if postings == 0:
         return
-    full = not query.prune and (
-        postings >= _FULL * segment.size
-        or (segment.size <= widest and postings * plan.sparse >= segment.size)
+    full = postings >= _FULL * segment.size or (
+        segment.size <= widest and postings * plan.sparse >= segment.size
     )
     if full:
         window = widest
     for block in range(segment.blocks):
         enter_block(segment, query, scratch, block)
         while scratch.base < scratch.in_block:
-            if query.prune:
-                essential = _essential(query, scratch, essential)
-                if essential == 0:
-                    sift(scratch, scratch.floor)
-                    return
-                walked = _choose_walked(scratch, essential, query.length)
-                skip_to_base(segment, query, scratch)
             scratch.end = min(scratch.base + window, scratch.in_block)
-            least = least_sum(scratch.floor, query.shift)
-            walked_least = max(least - query.rest[walked], 0.0)
-            waiting = _walk_window(segment, query, scratch, walked, walked_least, full, rarely)
-            postings = _postings_walked(scratch, walked)
-            waiting = _empty_window(
-                segment, plan, query, scratch, walked, waiting, walked_least, full, postings
-            )
+            least = max(least_sum(scratch.floor, query.shift), 0.0)
+            waiting = _walk_window(segment, query, scratch, least, full, rarely)
+            postings = _postings_walked(query, scratch)
+            waiting = _empty_window(segment, plan, query, scratch, waiting, least, full, postings)
             rarely = waiting * _RARELY < postings
             full = postings >= _FULL * (scratch.end - scratch.base)
-            scratch.waited[walked] = waiting
-            waiting = look_up(segment, query, scratch, walked, least, waiting)
             _collect(plan, query, scratch, waiting)
             scratch.base = scratch.end
             window = min(2 * window, widest)
     sift(scratch, scratch.floor)
 
 
-# Terms come by bound descending: what is below the floor with the first terms stays below it.
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _essential(query: Query, scratch: Scratch, essential: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Return how many terms are essential: without one, a document does not exceed the floor."""
-    while essential > 0 and query.rest[essential - 1] + query.shift <= scratch.floor:
-        essential -= 1
-    return essential
-
-
-# Sums, which were 0, are then those of the window's documents by the terms that were walked.
+# Sums, which were 0, are then those of the window's documents.
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
@@ -449,15 +354,14 @@ def _walk_window(
     segment: Segment,
     query: Query,
     scratch: Scratch,
-    walked: cython.Py_ssize_t,
     least: cython.double,
     full: cython.bint,
     rarely: cython.bint,
 ) -> cython.Py_ssize_t:
-    """Walk the first terms in a window; return how many places are listed."""
+    """Walk the terms in a window; return how many places are listed."""
     if segment.is_narrow:
-        return _walk(segment, segment.narrow, query, scratch, walked, least, full, rarely)
-    return _walk(segment, segment.wide, query, scratch, walked, least, full, rarely)
+        return _walk(segment, segment.narrow, query, scratch, least, full, rarely)
+    return _walk(segment, segment.wide, query, scratch, least, full, rarely)
 
 
 # All sums are 0 again; those of documents that may be among the best wait.
@@ -469,7 +373,6 @@ def _empty_window(
     plan: Plan,
     query: Query,
     scratch: Scratch,
-    walked: cython.Py_ssize_t,
     listed: cython.Py_ssize_t,
     least: cython.double,
     full: cython.bint,
@@ -479,9 +382,9 @@ def _empty_window(
     waiting: cython.Py_ssize_t
     if plan.allowed.shape[0]:
         _mask(plan, scratch, listed, full)
-    waiting = _take_out(plan, query, scratch, walked, listed, least, full)
+    waiting = _take_out(plan, query, scratch, listed, least, full)
     if least > 0.0 and not full:
-        _clear_walked(segment, scratch, walked, postings)
+        _clear_walked(segment, query, scratch, postings)
     return waiting
 
 

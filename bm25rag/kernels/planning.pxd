@@ -1,5 +1,3 @@
-from libc.math cimport floor
-
 from bm25rag.kernels.scratch cimport Plan, Query, Scratch, Segment, Terms, part, slots_for
 from bm25rag.kernels.selecting cimport sort
 

@@ -1,9 +1,8 @@
 """What is known of a query before it is walked: its distinct terms, and how to look for the best.
 
-Three things are chosen. If not all parts are positive, every match is collected. If there are many
-postings for each document wanted, sums are coarse at first. If there are not, but terms that are
-in very many documents, and sums are exact in any order, some terms are looked up instead of
-walked (MaxScore: Turtle and Flood, 1995).
+If not all parts are positive, every match is collected. If there are many postings for each
+document wanted, sums are coarse at first, and the terms that can add least are looked up instead of
+walked as soon as may be (MaxScore: Turtle and Flood, 1995).
 """
 
 from __future__ import annotations
@@ -11,15 +10,10 @@ from __future__ import annotations
 import cython
 
 if not cython.compiled:
-    from math import floor
-
     from bm25rag.kernels.scratch import Plan, Query, Scratch, Segment, Terms, part, slots_for
     from bm25rag.kernels.selecting import sort
 
 
-# A term is frequent if it is in one of so many documents. With 8, queries of 20 to 60 terms
-# without stop words looked up what they had better walked, and took a fifth longer.
-_FREQUENT = cython.declare(cython.Py_ssize_t, 3)
 # Bounds are raised by this much, beyond any rounding of theirs.
 _SLACK = cython.declare(cython.double, 1.0 + 1e-6)
 _INFINITY = cython.declare(cython.double, float("inf"))
@@ -119,17 +113,12 @@ def choose_way(segment: Segment, plan: Plan, query: Query) -> cython.void:
     Where few documents may be returned, these are looked at first, and all else is decided by
     them: terms are added by bound if there are at least 8 k such documents.
 
-    Looking terms up asks for enough postings of frequent terms, at least half of all, and for sums
-    that are exact in any order: parts are float32, so their float64 sum is if it is less than
-    2^29 times the smallest of them, and each is taken a whole number of times. Coarse sums ask
-    for enough postings to pay for scoring documents again, several windows, and ordinary numbers;
-    strips, which are chosen among these, for many more.
+    Coarse sums ask for enough postings to pay for scoring documents again, several windows, and
+    ordinary numbers; strips, which are chosen among these, for many more.
     """
     total: cython.double = 0.0
     smallest: cython.double = _INFINITY
     weighted: cython.double = _INFINITY
-    whole: cython.bint = True
-    frequent: cython.Py_ssize_t = 0
     walked: cython.Py_ssize_t = 0
     bounded: cython.Py_ssize_t = 0
     postings: cython.Py_ssize_t
@@ -144,13 +133,10 @@ def choose_way(segment: Segment, plan: Plan, query: Query) -> cython.void:
         # A part times a tiny weight may be 0.
         smallest = min(smallest, least)
         weighted = min(weighted, least * count)
-        whole = whole and count == floor(count)
         postings = query.starts[term, segment.blocks] - query.starts[term, 0]
         walked += postings
         if query.rows[term] >= 0:
             bounded += postings
-        if postings * _FREQUENT >= segment.size:
-            frequent += postings
     query.walked = walked
     query.positive = smallest > 0.0 and weighted > 0.0
     ordinary = (
@@ -174,16 +160,6 @@ def choose_way(segment: Segment, plan: Plan, query: Query) -> cython.void:
         and segment.strips is not None
         and _BOUNDED * (walked - bounded) <= walked
         and plan.k * segment.strips.worth <= walked
-    )
-    query.prune = (
-        query.positive
-        and not plan.filtered_first
-        and not query.coarse
-        and whole
-        and total * _SLACK < smallest * 536870912.0
-        and query.length > 1
-        and frequent >= plan.heavy
-        and 2 * frequent >= walked
     )
 
 
@@ -209,7 +185,6 @@ def order_by_bound(segment: Segment, query: Query, ordered: Query, scratch: Scra
     )  # fmt: skip
     ordered.length = query.length
     ordered.shift = query.shift
-    ordered.prune = True
     ordered.walked = query.walked
     ordered.rest[query.length] = 0.0
     for place in range(query.length - 1, -1, -1):

@@ -480,31 +480,26 @@ class SearchPlan:
     """Which matches are wanted, ``k`` >= 1 at most, of what is ``allowed``, and how to find them.
 
     ``None`` allows all documents.
-    The rest changes no result: ``window`` is how many documents to walk at a time, >= 1, ``heavy``
-    the postings of frequent terms from which to look some terms up, ``sparse`` how many times fewer
-    postings than documents are few, ``coarse`` the postings for each term and document wanted from
-    which sums may be coarse at first, and ``filtered_first`` how many times fewer documents than
-    all may be returned if these are looked at first.
+    The rest changes no result: ``window`` is how many documents to walk at a time, >= 1,
+    ``sparse`` how many times fewer postings than documents are few, ``coarse`` the postings for
+    each term and document wanted from which sums may be coarse at first, and ``filtered_first`` how
+    many times fewer documents than all may be returned if these are looked at first.
     """
 
-    __slots__ = (
-        "allowed", "coarse", "filtered_first", "heavy", "k", "prepared", "sparse", "window",
-    )  # fmt: skip
+    __slots__ = ("allowed", "coarse", "filtered_first", "k", "prepared", "sparse", "window")
 
     def __init__(
         self,
         k: int,
         allowed: Allowed | None,
         window: int,
-        heavy: int,
         sparse: int,
         coarse: int,
         filtered_first: int,
     ) -> None:
         require(k >= 1 <= window, "k and window must be at least 1")
-        self.k, self.allowed = k, allowed
-        self.window, self.heavy, self.sparse = window, heavy, sparse
-        self.coarse, self.filtered_first = coarse, filtered_first
+        self.k, self.allowed, self.window = k, allowed, window
+        self.sparse, self.coarse, self.filtered_first = sparse, coarse, filtered_first
         # What a backend has made of this.
         self.prepared: Any = None
 

@@ -39,7 +39,6 @@ cdef class Plan:
     cdef Py_ssize_t size
     cdef const unsigned char[::1] allowed
     cdef Py_ssize_t window
-    cdef Py_ssize_t heavy
     cdef Py_ssize_t sparse
     cdef Py_ssize_t coarse
     cdef bint filtered_first
@@ -56,7 +55,6 @@ cdef class Query:
     cdef Py_ssize_t walked
     cdef double shift
     cdef bint positive
-    cdef bint prune
     cdef bint coarse
     cdef bint by_strips
     cdef bint by_bound
@@ -97,8 +95,6 @@ cdef class Scratch:
     cdef double[::1] weights
     cdef long long[::1] slots
     cdef long long[::1] distinct
-    cdef double[::1] postings
-    cdef double[::1] waited
     cdef short[::1] bounds
     cdef double[::1] strip_maxima
     cdef double[::1] strip_spare

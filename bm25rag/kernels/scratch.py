@@ -33,6 +33,8 @@ _KEPT = 4
 _MUCH = 1 << 14
 # So many terms of a query have a table of what each code is in units.
 TABLES = 16
+# At most so many codes have levels: 32 MiB, made by the first search in half a second at most.
+_MOST_CODES = 1 << 24
 # Whether a term that nobody has asked for has a row of bounds is not known yet.
 _UNKNOWN = -2
 _NO_MASK = empty(0, np.uint8)
@@ -85,9 +87,8 @@ class Query:
 
     ``rest[j]`` is what terms j and later can add together at most, if some may be looked up instead
     of walked: they come by bound descending then. ``rest[length]`` is always 0. ``positive``,
-    ``prune``, ``coarse``, ``by_strips`` and ``by_bound`` say how to look for the best; see
-    ``planning``. ``walked`` is how many postings the terms have, ``rows`` are theirs of bounds, or
-    negative.
+    ``coarse``, ``by_strips`` and ``by_bound`` say how to look for the best; see ``planning``.
+    ``walked`` is how many postings the terms have, ``rows`` are theirs of bounds, or negative.
     """
 
 
@@ -140,7 +141,7 @@ def prepare_segment(segment) -> Segment:
     prepared.block_size = segment.block_size
     prepared.blocks = segment.blocks
     prepared.strips = None
-    if segment.strips is not None and prepared.levels.shape[0]:
+    if segment.strips is not None and prepared.is_narrow and prepared.levels.shape[0]:
         prepared.strips = _prepare_strips(segment)
     prepared.spare = None
     prepared.spares = 0
@@ -167,8 +168,11 @@ def _prepare_strips(segment) -> Strips:
 
 @cython.cfunc
 def _levels(segment):
-    """Return f of every code as a share of the largest; none if codes are wide."""
-    if segment.codes.itemsize > 2 or not 0 < segment.highest < _INFINITY:
+    """Return f of every code as a share of the largest; none if that is no finite number above 0.
+
+    Nor if they are very many, as where each posting has its own code.
+    """
+    if len(segment.weights) > _MOST_CODES or not 0 < segment.highest < _INFINITY:
         return np.empty(0, np.uint16)
     return shares(segment.weights, segment.highest)
 
@@ -211,7 +215,6 @@ def prepare_plan(plan) -> Plan:
     else:
         prepared.allowed = view(allowed.mask.view(np.uint8))
     prepared.window = plan.window
-    prepared.heavy = plan.heavy
     prepared.sparse = plan.sparse
     prepared.coarse = plan.coarse
     plan.prepared = prepared
@@ -284,9 +287,7 @@ def _allot(
         np.int64, (width + 1, cells, cells, spare + 1 + WORK)
     )
     scratch.tallies = empty(_BINS, np.int32)  # cleared for each query, so few bytes
-    scratch.weights, scratch.postings, scratch.waited = _cut(
-        np.float64, (longest, longest, longest + 1)
-    )
+    scratch.weights = empty(longest)
     scratch.terms, scratch.distinct, scratch.begins, scratch.cursors, scratch.multipliers = _cut(
         np.int64, [longest] * 5
     )
@@ -304,7 +305,8 @@ def _allot_sums(segment: Segment, scratch: Scratch) -> cython.void:
     shared = np.zeros(max(scratch.width, cells))
     scratch.sums = view(shared)
     scratch.units = view(shared.view(np.int16)[:cells])
-    scratch.units_of = empty(TABLES * segment.levels.shape[0], np.int16)
+    tables: cython.Py_ssize_t = TABLES if segment.is_narrow else 0
+    scratch.units_of = empty(tables * segment.levels.shape[0], np.int16)
     scratch.bits = zeros(max(scratch.width, cells) // 64, np.uint64)
 
 

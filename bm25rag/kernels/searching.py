@@ -1,13 +1,13 @@
 """Search: the best k documents of each query of a batch.
 
 A query is resolved, and a way chosen (``planning``). Its postings are walked block by block and
-window by window, so that sums stay in the cache, terms in the order of the query or where sums are
-exact in any order (``exact``), or with sums of 16 bits first (``coarse``), of vectors only where
-bounds say that the best may be (``strips``); where few documents may be returned, by these
-(``filtered``). In each window, documents that may not be returned are masked, the others that may
-be among the best are looked up in the terms that were not walked, and collected (``collecting``).
-Once the k-th best score is known, terms whose bounds together cannot reach it, or a share of it,
-are not walked any more for themselves.
+window by window, so that sums stay in the cache, terms in the order of the query (``exact``), or
+with sums of 16 bits first (``coarse``), of vectors only where bounds say that the best may be
+(``strips``); where few documents may be returned, by these (``filtered``). In each window,
+documents that may not be returned are masked, the others that may be among the best are looked up
+in the terms that were not walked, and collected (``collecting``). Once the k-th best score is
+known, terms whose bounds together cannot reach it, or a share of it, are not walked any more for
+themselves.
 
 Before that, its terms are numbered. A new term is looked up in all segments, and what a search
 needs of it is written before its number can be seen. What is not known to be right is left to
@@ -536,7 +536,7 @@ def _answer(
 ) -> cython.void:
     """Answer one query: the best k that are collected then, in order, are the matches."""
     choose_way(segment, plan, query)
-    if query.coarse or query.by_bound or query.prune:
+    if query.coarse or query.by_bound:
         order_by_bound(segment, query, ordered, scratch)
     start(scratch, floor)
     if query.by_strips:
@@ -559,8 +559,6 @@ def _answer(
         rank_filtered(segment, plan, query, query, scratch)
     elif not query.positive:
         rank_signed(segment, plan, query, scratch)
-    elif query.prune:
-        rank(segment, plan, ordered, scratch)
     elif not query.coarse:
         rank(segment, plan, query, scratch)
     keep_best(scratch, plan.k)

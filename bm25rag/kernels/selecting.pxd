@@ -115,9 +115,6 @@ cpdef Py_ssize_t drain(Sums[::1] sums, Py_ssize_t start, Py_ssize_t end, double 
                        double[::1] maxima, Py_ssize_t known, long long[::1] places,
                        double[::1] drained) noexcept nogil
 cpdef Py_ssize_t chunk_length(Py_ssize_t count, Py_ssize_t k) noexcept nogil
-cpdef Py_ssize_t drain_in_order(double[::1] sums, long long[::1] places, double[::1] drained,
-                                unsigned long long[::1] bits, Py_ssize_t listed, Py_ssize_t count,
-                                double least) noexcept nogil
 cpdef double kth_lower_bound(Sums[::1] sums, Py_ssize_t start, Py_ssize_t end, Py_ssize_t k,
                              double[::1] maxima, double[::1] spare,
                              long long[::1] work) noexcept nogil

@@ -412,45 +412,6 @@ def mask(
 @cython.ccall
 @cython.nogil
 @cython.exceptval(check=False)
-def drain_in_order(
-    sums: cython.double[::1],
-    places: cython.longlong[::1],
-    drained: cython.double[::1],
-    bits: cython.ulonglong[::1],
-    listed: cython.Py_ssize_t,
-    count: cython.Py_ssize_t,
-    least: cython.double,
-) -> cython.Py_ssize_t:
-    """Do as ``drain`` where only ``listed`` places are not 0, and put these in order."""
-    kept: cython.Py_ssize_t = 0
-    i: cython.Py_ssize_t
-    word: cython.Py_ssize_t
-    place: cython.Py_ssize_t
-    sum_: cython.double
-    keep: cython.bint
-    mask: cython.ulonglong
-    for i in range(listed):
-        place = places[i]
-        sum_ = sums[place]
-        keep = sum_ > least
-        bits[place >> 6] |= cython.cast(cython.ulonglong, keep) << (place & 63)
-        sums[place] = sum_ if keep else 0.0
-    for word in range((count + 63) >> 6):
-        mask = bits[word]
-        bits[word] = 0
-        while mask:
-            place = word * 64 + lowest_bit(mask)
-            places[kept] = place
-            drained[kept] = sums[place]
-            sums[place] = 0.0
-            kept += 1
-            mask &= mask - 1
-    return kept
-
-
-@cython.ccall
-@cython.nogil
-@cython.exceptval(check=False)
 def chunk_length(count: cython.Py_ssize_t, k: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """Return how long the chunks of a window are: there should be four for each wanted document."""
     length: cython.Py_ssize_t = 64

@@ -27,12 +27,6 @@ _BLOCKS_PER_THREAD = 16
 # second-level cache of any processor holds.
 WINDOW = 16384
 
-# If the frequent terms of a query have this many postings, at least and for each document wanted,
-# and its sums are not coarse, the kernel tries to look documents up in them instead of walking
-# them. Measured at 150,000 and 1 M passages: with fewer postings that costs as much as it saves;
-# with stop words kept, k = 10 takes a half to a third of the time.
-HEAVY = 1 << 16
-_HEAVY_BY_K = 1 << 10
 # With at most this many documents for each posting, and all documents in one window, the kernel
 # looks at the sums of all documents, instead of those that can be among the best alone.
 SPARSE = 4
@@ -129,7 +123,7 @@ def _plans(snapshot: Snapshot, k: int, masks: Masks) -> Sequence[SearchPlan | No
     """
     if masks is not snapshot.living:
         return _new_plans(snapshot, k, masks)
-    key = k, WINDOW, HEAVY, SPARSE, COARSE, FILTERED_FIRST
+    key = k, WINDOW, SPARSE, COARSE, FILTERED_FIRST
     plans = snapshot.plans.get(key)
     if plans is None:
         if len(snapshot.plans) == _MOST_PLANS:
@@ -140,15 +134,11 @@ def _plans(snapshot: Snapshot, k: int, masks: Masks) -> Sequence[SearchPlan | No
 
 def _new_plans(snapshot: Snapshot, k: int, masks: Masks) -> list[SearchPlan | None]:
     return [
-        _plan(min(k, segment.size), mask) if mask is None or mask.count else None
+        SearchPlan(min(k, segment.size), mask, WINDOW, SPARSE, COARSE, FILTERED_FIRST)
+        if mask is None or mask.count
+        else None
         for segment, mask in zip(snapshot.arrays, masks, strict=True)
     ]
-
-
-def _plan(k: int, mask: Allowed | None) -> SearchPlan:
-    """Choose when to look terms up."""
-    heavy = max(HEAVY, k * _HEAVY_BY_K)
-    return SearchPlan(k, mask, WINDOW, heavy, SPARSE, COARSE, FILTERED_FIRST)
 
 
 def score_all(snapshot: Snapshot, terms: Terms) -> Float64:

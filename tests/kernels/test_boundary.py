@@ -56,7 +56,6 @@ def plan(**changed: Any) -> SearchPlan:
         "k": 3,
         "allowed": None,
         "window": 8192,
-        "heavy": 1 << 16,
         "sparse": 10,
         "coarse": 200,
         "filtered_first": 20,

@@ -75,17 +75,6 @@ def test_sums_above_a_value_are_taken_out(
         assert taken(places, drained, found) == expected
         assert not dense.any()
 
-    # The same for a list of places, in any order.
-    touched = data.draw(st.permutations(np.flatnonzero(sums).tolist()))
-    places[: len(touched)] = touched
-    bits = np.zeros(width // 64, np.uint64)
-    found = selecting.drain_in_order(
-        view(sums), *taken_out, view(bits), len(touched), len(values), least
-    )
-    assert taken(places, drained, found) == expected
-    assert not sums.any()
-    assert not bits.any()
-
 
 @given(values=st.lists(st.floats(0, 30), min_size=1, max_size=300), k=st.integers(1, 40))
 def test_at_least_k_sums_reach_what_is_returned(values: list[float], k: int) -> None:

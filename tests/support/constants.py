@@ -28,8 +28,6 @@ SMALL = {
     "bm25rag.metadata.field_merge._FAR": 1,
     "bm25rag.merging.merged_postings._LENGTHS": 2,
     "bm25rag.search.ranking.WINDOW": 3,  # the compiled kernel walks three documents at a time
-    "bm25rag.search.ranking._HEAVY_BY_K": 0,
-    "bm25rag.search.ranking.HEAVY": 0,  # terms are looked up wherever that may be cheaper
     "bm25rag.search.ranking.SPARSE": 1,  # windows often have few postings for their documents
     "bm25rag.search.ranking.COARSE": 0,  # sums are coarse at first wherever they may be
     "bm25rag.segments.strip_rows.STRIPS_FROM": 0,  # vectors of any number have bounds

@@ -35,7 +35,6 @@ SMALL = {
     "bm25rag.metadata.fields.MIDDLE": 4,
     "bm25rag.storage.checksummed_file.BLOCK": 64,
     "bm25rag.search.ranking.WINDOW": 3,
-    "bm25rag.search.ranking.HEAVY": 0,
     "bm25rag.search.ranking.SPARSE": 1,
     "bm25rag.search.ranking.COARSE": 0,
     "bm25rag.segments.strip_rows.STRIPS_FROM": 0,
