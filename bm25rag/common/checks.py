@@ -10,6 +10,8 @@ import numpy as np
 
 # Of a weight: sums of products with such ones stay far below the largest float32 and float64.
 LARGEST_WEIGHT = 1e30
+# As float32 has it, a little more: what an index has stored can be added again.
+LARGEST_STORED = float(np.float32(LARGEST_WEIGHT))
 # Levels of dicts and lists in metadata.
 DEEPEST = 100
 

@@ -9,10 +9,7 @@ from typing import Any, Protocol, TypeAlias, TypedDict
 
 import numpy as np
 
-from bm25rag.common.checks import LARGEST_WEIGHT, check_real, check_sequence
-
-# The largest weight, as it is rounded to float32: a little more. What an index has can be added.
-LARGEST_STORED = float(np.float32(LARGEST_WEIGHT))
+from bm25rag.common.checks import LARGEST_STORED, check_real, check_sequence
 
 
 class IndexedValues(Protocol):

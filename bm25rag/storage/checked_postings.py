@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 
 from bm25rag.common.arrays import Float64, Int64, UInt32, Unsigned, as_index
+from bm25rag.common.checks import LARGEST_STORED
 from bm25rag.common.lazy import lazy_property
-from bm25rag.common.sparse import LARGEST_STORED
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import PostingsArrays, StripBounds, strip_cells
 from bm25rag.segments.doc_blocks import DocBlocks
