@@ -293,6 +293,8 @@ def sort(
     hole: cython.Py_ssize_t
     bins: cython.Py_ssize_t = 0
     start: cython.Py_ssize_t = 0
+    end: cython.longlong = 0
+    fullest: cython.longlong = 0
     number: cython.longlong
     score: cython.double
     highest: cython.double = 0.0
@@ -310,20 +312,22 @@ def sort(
     for i in range(count):
         work[cython.cast(cython.Py_ssize_t, (highest - scores[i]) * scale) + 1] += 1
     for i in range(bins):
-        work[i + 1] += work[i]
+        fullest = max(fullest, work[i + 1])
+        end += work[i + 1]
+        work[i + 1] = end
     for i in range(count):
         bin_ = cython.cast(cython.Py_ssize_t, (highest - scores[i]) * scale)
         spare_numbers[work[bin_]] = numbers[i]
         spare_scores[work[bin_]] = scores[i]
         work[bin_] += 1
-    _copy(spare_numbers, spare_scores, numbers, scores, 0, count)
-    for i in range(bins):
-        if work[i] - start > _RUN:
-            _merge_sort(numbers, scores, start, work[i], spare_numbers, spare_scores)
-        start = work[i]
-    for i in range(1, count):
-        number = numbers[i]
-        score = scores[i]
+    if fullest > _RUN:
+        for i in range(bins):
+            if work[i] - start > _RUN:
+                _merge_sort(spare_numbers, spare_scores, start, work[i], numbers, scores)
+            start = work[i]
+    for i in range(count):
+        number = spare_numbers[i]
+        score = spare_scores[i]
         hole = i
         while hole > 0 and (
             scores[hole - 1] < score or (scores[hole - 1] == score and numbers[hole - 1] > number)
