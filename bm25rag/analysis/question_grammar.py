@@ -16,30 +16,39 @@ from bm25rag.common.patterns import late_pattern
 
 # Each alternative of a pattern begins with a letter, for which ``re`` searches fastest.
 
-# Not "geometry", nor names and words with 哪.
+# Not in "geometry" (几何), "tea tables" (茶几), names and words with 哪, or "become" (成为).
 _CHINESE_WORDS = (
     "什么样 什么 什麼樣 什麼 甚麼 怎么样 怎么 怎樣 怎样 怎麼樣 怎麼 如何 "
-    "哪些 哪个 哪個 哪里 哪裡 哪裏 哪(?![吒怕]) 为什么 為什麼 為甚麼 为何 為何 多少 谁 誰 "
-    "几(?=[个种年人次]) 幾(?=[個種年人次])"
+    "哪些 哪个 哪個 哪里 哪裡 哪裏 哪儿 哪兒 哪(?![吒咤怕]) "
+    "为什么(?<![因认以成作称]为什么) 為什麼(?<![因認以成作稱]為什麼) "
+    "為甚麼(?<![因認以成作稱]為甚麼) 为何(?<![因认以成作称]为何) 為何(?<![因認以成作稱]為何) "
+    "多少 谁 誰 几(?<!茶几)(?=[个种年人次]) 幾(?<!茶幾)(?=[個種年人次])"
 )
+# Not of "taxi" (的士); and not "tweed" (毛呢, 花呢).
 _CHINESE = "|".join(
-    [f"{copula}{word}[是的]?" for copula in ("是", "") for word in _CHINESE_WORDS.split()]
-    + [rf"{end}(?=[?？。，\s]|$)" for end in "吗嗎呢"]
+    [f"{copula}{word}(?:是|的(?!士))?" for copula in ("是", "") for word in _CHINESE_WORDS.split()]
+    + [rf"{end}(?=[?？。，\s]|$)" for end in ("吗", "嗎", "呢(?<![毛花]呢)")]
 )
 
-# Within others they stay: あいつ ("he"), などの ("such as"), 幾何 ("geometry").
+# Within others they stay: あいつ ("he"), などの ("such as"), うどん ("noodles"), ぶどう ("grapes"),
+# いくら丼 (roe on rice), 何者 ("who", a novel), 幾何 ("geometry").
 _JAPANESE_WORDS = (
-    "どのように どのような どのくらい どれくらい どれぐらい どうやって どうすれば どうして "
-    "どういう どう(?=です|でしょ|し|な) どこ(?<!などこ) どれ(?<!などれ) どの(?<!などの)(?<!ほどの) "
-    "どんな どちら いつ(?<![あこそ]いつ)(?!も) 誰 なぜ 何故 いくつ いくら 何(?<![一-龥]何)(?!か)"
+    "どのように(?<!などのように)(?<!ほどのように) どのような(?<!などのような)(?<!ほどのような) "
+    "どのくらい どれくらい どれぐらい どうやって どうすれば どうして どういう "
+    "どう(?<![うぶ]どう)(?=です|でしょ|し[たまよ]|な[のりるんっ]) どこ(?<![うけなほ]どこ) "
+    r"どれ(?<![いけなほも]どれ) どの(?<![うけなほ]どの)(?<!^のどの)(?<![\sがで、。はも]のどの) "
+    "どんな(?<!うどんな)(?!ど) どちら 誰 なぜ(?<!んなぜ) 何故 "
+    "いつ(?<![あこそど]いつ)(?![いきくけこつぶめも]|か(?![ら?？。])|ま(?!で)) "
+    "いくつ(?!も)か? いくら(?![丼軍巻寿とのは]) 何(?<![一-龥]何)(?![か者])"
 )
 _JAPANESE_PARTICLES = (
     "から まで より とは には では へと は が を に で(?!す|しょ) と へ の(?!か|で) も"
 )
-# Of the copula and of verbs; か alone also ends words, as いるか ("dolphin").
+# Of the copula and of verbs; か alone also ends words, as いるか ("dolphin") and めだか (a fish).
 _JAPANESE_ENDINGS = (
-    "でしょうか でしょう んですか ですか ますか ませんか ないか ましたか ましょうか だろうか のか "
-    "か(?<=たか) か(?<=うか) か(?<=だか) か(?<=るか)(?<!いるか)(?<!はるか)"
+    "でしょうか でしょう んですか ですか ますか ませんか ないか ましたか ましょうか だろうか "
+    "のか(?<!ほのか) か(?<=たか)(?<![たゆ]たか) か(?<=うか)(?<![ゃゅょ]うか) "
+    "か(?<=だか)(?<![はめ]だか) か(?<=るか)(?<![いは]るか)"
 )
 _MAY_FOLLOW_JAPANESE = "|".join(_JAPANESE_PARTICLES.split())
 _JAPANESE = "|".join(
@@ -82,7 +91,8 @@ _GRAMMAR: Mapping[str, re.Pattern[str]] = MappingProxyType(
         "korean": late_pattern(_KOREAN),
     }
 )
-_WORD = late_pattern(r"\w")
+# What is a letter to ``re`` and of no term by itself does not count.
+_WORD = late_pattern("[^\\W_\u02bc\uff9e\uff9f]")
 
 
 def without_grammar(language: str, text: str) -> str:
