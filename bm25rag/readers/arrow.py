@@ -214,6 +214,6 @@ def _values(column: Any, path: Path, part: str) -> list[Any]:
             # With pandas they would be its timestamps, and without an error.
             column = column.cast(pa.timestamp("us", kind.tz), safe=False)
         values: list[Any] = column.to_pylist(maps_as_pydicts="strict")
-    except (ValueError, OverflowError, KeyError) as cause:
+    except (ValueError, ArithmeticError, KeyError) as cause:  # a decimal's scale, too
         fail(path, part, f"not a value that Python has: {cause}", cause)
     return values

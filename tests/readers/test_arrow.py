@@ -173,6 +173,16 @@ def test_a_value_that_python_has_none_for_is_named_by_column_and_part(read: Any)
         read(far, rows=1)
 
 
+@pytest.mark.parametrize("writer", [write_file, write_stream])
+def test_a_decimal_whose_scale_python_cannot_read_is_named(writer: Callable[..., Path]) -> None:
+    """Any scale that is in a file is one to pyarrow."""
+    kind = pa.decimal128(3, 100)
+    value = pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(bytes([12, *bytes(15)]))])
+    path = writer(pa.table({"text": ["x"], "price": value}), "t")
+    with pytest.raises(ValueError, match=r"^t: record batch 0: 'price': not a value that Python"):
+        list(read_arrow(path))
+
+
 def test_a_column_twice_is_an_error(read: Any) -> None:
     table = pa.table([pa.array(["x"]), pa.array(["y"])], names=["text", "text"])
     with pytest.raises(ValueError, match=r"^t: the column 'text' is there twice$"):
