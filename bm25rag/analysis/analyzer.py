@@ -34,7 +34,7 @@ from bm25rag.analysis.settings import (
     tokenizer_name,
 )
 from bm25rag.analysis.splitter import WordSplitter
-from bm25rag.analysis.stemming import ARABIC_LIGHT, Stemmer, check_algorithm
+from bm25rag.analysis.stemming import Stemmer, check_algorithm
 from bm25rag.analysis.unspaced_runs import FIRST_LETTER, BigramRules
 from bm25rag.common.checks import LARGEST_WEIGHT, check_flag, check_real, check_sequence
 from bm25rag.common.gil import in_blocks
@@ -669,8 +669,7 @@ class _WordTerms:
         splits = analyzer.identifiers or analyzer.ngrams is not None  # plain words, too
         stemmer = None if splits else analyzer.word_stemmer
         runs = analyzer.splitter.usual_runs if self._question else 0
-        # That stemmer changes more than Snowball does.
-        letters = None if analyzer.stemmer == ARABIC_LIGHT else analyzer.splitter.fold_letters
+        letters = analyzer.splitter.fold_letters
         return WordRules(self._known, self._unwanted, stemmer, self._analyze, runs, letters)
 
     def _analyze(self, words: list[str]) -> dict[str, WordTerms]:

@@ -48,6 +48,13 @@ def _language(
 _neither, _both = _language, partial(_language, stemmer=True, stopwords=True)
 _stemmer, _stopwords = partial(_language, stemmer=True), partial(_language, stopwords=True)
 
+
+def _unaccented(name: str, *codes: str, kept_letters: str | None = None) -> Language:
+    """Return a language with both, whose words have the same stems with accents and without."""
+    both = _both(name, *codes, kept_letters=kept_letters)
+    return both._replace(stemmer=f"{name}_unaccented")
+
+
 LANGUAGES: tuple[Language, ...] = (
     _neither("afrikaans", "af", "afr", kept_letters=""),
     # The stemmer needs the letters that are folded in other languages.
@@ -56,28 +63,28 @@ LANGUAGES: tuple[Language, ...] = (
     _both("basque", "eu", "eus", "baq", kept_letters="ñ"),
     _both("bengali", "bn", "ben")._replace(stemmer="bengali_light"),
     # Snowball's Serbian stemmer knows Latin letters and the dialect of Bosnian and Croatian, too.
-    _neither("bosnian", "bs", "bos")._replace(stemmer="serbian"),
+    _neither("bosnian", "bs", "bos")._replace(stemmer="serbian_unaccented"),
     _both("bulgarian", "bg", "bul")._replace(stemmer="bulgarian_light"),
     _neither("burmese", "my", "mya", "bur", kept_letters=""),
-    _both("catalan", "ca", "cat", kept_letters="")._replace(stemmer="catalan_unaccented"),
+    _unaccented("catalan", "ca", "cat", kept_letters=""),
     # Chinese, Japanese and Korean are indexed as bigrams, which are not words: a list of words
     # would remove bigrams of other words.
     _neither("chinese", "zh", "zho", "chi", "cmn", kept_letters=""),
-    _neither("croatian", "hr", "hrv")._replace(stemmer="serbian"),
-    _both("czech", "cs", "ces", "cze"),
-    _both("danish", "da", "dan", kept_letters="æøå"),
+    _neither("croatian", "hr", "hrv")._replace(stemmer="serbian_unaccented"),
+    _unaccented("czech", "cs", "ces", "cze"),
+    _unaccented("danish", "da", "dan", kept_letters="æøå"),
     _both("dutch", "nl", "nld", "dut", kept_letters=""),
     _both("english", "en", "eng", kept_letters="")._replace(query_stopwords="english_long"),
     _stemmer("esperanto", "eo", "epo", kept_letters="ĉĝĥĵŝŭ"),
-    _both("estonian", "et", "est", "ekk", kept_letters="õäöüšž"),
-    _both("finnish", "fi", "fin", kept_letters="åäöšž"),
+    _unaccented("estonian", "et", "est", "ekk", kept_letters="õäöüšž"),
+    _unaccented("finnish", "fi", "fin", kept_letters="åäöšž"),
     _both("french", "fr", "fra", "fre", kept_letters=""),
     _stopwords("galician", "gl", "glg", kept_letters="ñ"),
     _both("german", "de", "deu", "ger", kept_letters="äöüß"),
     _both("greek", "el", "ell", "gre", kept_letters=""),
     _neither("hebrew", "he", "heb", kept_letters="")._replace(apostrophe="joins"),
     _both("hindi", "hi", "hin", kept_letters=""),
-    _both("hungarian", "hu", "hun"),
+    _unaccented("hungarian", "hu", "hun"),
     _neither("icelandic", "is", "isl", "ice"),
     _both("indonesian", "id", "ind", kept_letters=""),
     _both("irish", "ga", "gle"),
@@ -86,26 +93,26 @@ LANGUAGES: tuple[Language, ...] = (
     _neither("khmer", "km", "khm", kept_letters=""),
     _neither("korean", "ko", "kor", kept_letters=""),
     _neither("lao", "lo", kept_letters=""),
-    _stopwords("latvian", "lv", "lav", "lvs")._replace(stemmer="latvian_light"),
-    _both("lithuanian", "lt", "lit"),
+    _stopwords("latvian", "lv", "lav", "lvs")._replace(stemmer="latvian_unaccented"),
+    _unaccented("lithuanian", "lt", "lit"),
     _neither("macedonian", "mk", "mkd", "mac")._replace(stemmer="macedonian_light"),
     _neither("malay", "ms", "msa", "may", "zsm", kept_letters=""),
     _both("nepali", "ne", "nep", "npi", kept_letters=""),
-    _both("norwegian", "no", "nor", "nb", "nob", "nn", "nno", kept_letters="æøå"),
+    _unaccented("norwegian", "no", "nor", "nb", "nob", "nn", "nno", kept_letters="æøå"),
     _both("persian", "fa", "fas", "per", "pes", kept_letters="")._replace(stemmer="persian_light"),
-    _both("polish", "pl", "pol"),
+    _unaccented("polish", "pl", "pol"),
     # The stemmer needs these letters to remove the endings of ação and ações.
-    _both("portuguese", "pt", "por", kept_letters="ãõç")._replace(stemmer="portuguese_unaccented"),
-    _both("romanian", "ro", "ron", "rum"),
+    _unaccented("portuguese", "pt", "por", kept_letters="ãõç"),
+    _unaccented("romanian", "ro", "ron", "rum"),
     _both("russian", "ru", "rus"),
-    _both("serbian", "sr", "srp"),
+    _unaccented("serbian", "sr", "srp"),
     _stemmer("sesotho", "st", "sot", kept_letters=""),
-    _neither("slovak", "sk", "slk", "slo")._replace(stemmer="slovak_light"),
-    _neither("slovenian", "sl", "slv")._replace(stemmer="slovenian_light"),
+    _neither("slovak", "sk", "slk", "slo")._replace(stemmer="slovak_unaccented"),
+    _neither("slovenian", "sl", "slv")._replace(stemmer="slovenian_unaccented"),
     _stopwords("sorani", "ckb", kept_letters=""),
     _both("spanish", "es", "spa", kept_letters="ñ"),
     _neither("swahili", "sw", "swa", "swh", kept_letters=""),
-    _both("swedish", "sv", "swe", kept_letters="åäö"),
+    _unaccented("swedish", "sv", "swe", kept_letters="åäö"),
     _neither("tagalog", "tl", "tgl", "fil", kept_letters=""),
     _both("tamil", "ta", "tam"),
     _stopwords("telugu", "te", "tel"),

@@ -1,7 +1,7 @@
 """Snowball stemmers for any thread and any word, and others where ours find more.
 
-Light stemmers are for Arabic and Persian, and for languages that Snowball does not know. Those of
-Catalan and Portuguese are Snowball's, which get words with the accents that they go by.
+Light stemmers are for Arabic and Persian, and for languages that Snowball does not know. Others
+are one of these or of Snowball's, by which words with accents and without have the same stem.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
+from bm25rag.analysis.accents import fold_each
 from bm25rag.analysis.snowball import (
     WordStemmer,
     algorithms,
@@ -18,6 +19,7 @@ from bm25rag.analysis.snowball import (
     new_stemmer,
     snowball_version,
 )
+from bm25rag.analysis.unspaced_runs import FIRST_LETTER
 from bm25rag.common.checks import check_choice
 from bm25rag.common.patterns import late_pattern
 from bm25rag.common.strings import is_unicode
@@ -27,7 +29,6 @@ _LONGEST = 255
 # Snowball's Arabic stemmer leaves endings that Larkey's light stemmers remove (Larkey, Ballesteros
 # and Connell 2002, "Improving stemming for Arabic information retrieval": light10), and the alif
 # of adverbs. At least three letters remain, as many as roots have.
-ARABIC_LIGHT = "arabic_light"
 # Snowball leaves the article (al) where a conjunction (wa, fa) is before it, and takes other
 # letters for prefixes in a word without the article than in the same word with it. So it comes
 # off first.
@@ -115,15 +116,12 @@ _ENDINGS = {
 }
 
 
-class _OnSnowball(NamedTuple):
-    """What we do to a word before an algorithm of Snowball, and to the stem after it.
-
-    The latter changes nothing in ASCII.
-    """
+class _OnAnother(NamedTuple):
+    """What is done to each word before another algorithm, and to all stems after it."""
 
     algorithm: str
     before: Callable[[str], str] | None = None
-    after: Callable[[str], str] | None = None
+    after: Callable[[list[str]], list[str]] | None = None
 
 
 def _without_article(word: str) -> str:
@@ -134,14 +132,15 @@ def _with_hamza(article: re.Match[str]) -> str:
     return "\u0623" if article["alif"] else ""
 
 
-def _without_arabic_ending(stem: str) -> str:
-    return _ARABIC_ENDING.sub("", stem)
+def _without_arabic_endings(stems: list[str]) -> list[str]:
+    return [_ARABIC_ENDING.sub("", stem) for stem in stems]
 
 
 def _with_accents(endings: dict[str, str]) -> Callable[[str], str]:
     """Return what gives accents back to words that end so without; the longer endings first.
 
-    Snowball knows these endings by their accents, which many questions lack and folding takes away.
+    The algorithms know these endings by their accents, which many questions lack and folding takes
+    away.
     """
     unaccented = (*endings,)
 
@@ -154,16 +153,57 @@ def _with_accents(endings: dict[str, str]) -> Callable[[str], str]:
     return restore
 
 
-# Our own stemmers that need Snowball.
-ON_SNOWBALL = {
-    ARABIC_LIGHT: _OnSnowball("arabic", _without_article, _without_arabic_ending),
-    "catalan_unaccented": _OnSnowball("catalan", _with_accents({"io": "ió"})),
-    "portuguese_unaccented": _OnSnowball(
+def _unaccented(stems: list[str]) -> list[str]:
+    """Return stems without accents, also of letters that are letters of their own.
+
+    The algorithms go by accents, so words keep them until they are stemmed. Runs without spaces
+    have none, and keep their letters in any normal form.
+    """
+    if all(map(str.isascii, stems)):
+        return stems
+    pairs = zip(stems, fold_each(stems, ""), strict=True)
+    return [stem if stem >= FIRST_LETTER else folded for stem, folded in pairs]
+
+
+# Endings that the light stemmer of Latvian knows by their accents.
+_LATVIAN_UNACCENTED = _ending("osan esan isan asan san at et it")
+
+
+def _without_latvian_endings(stems: list[str]) -> list[str]:
+    return _unaccented([_LATVIAN_UNACCENTED.sub("", stem) for stem in stems])
+
+
+# Those whose stems need nothing but to lose their accents.
+_FOLDED = (
+    *("danish", "estonian", "finnish", "lithuanian", "norwegian", "romanian"),
+    *("serbian", "swedish"),
+)
+# Our own stemmers that do more than another.
+ON_OTHERS = {
+    "arabic_light": _OnAnother("arabic", _without_article, _without_arabic_endings),
+    "catalan_unaccented": _OnAnother("catalan", _with_accents({"io": "ió"})),
+    "czech_unaccented": _OnAnother(
+        "czech",
+        _with_accents(
+            {"eho": "ého", "emu": "ému", "ich": "ích", "iho": "ího", "imi": "ími", "ych": "ých"}
+            | {"ymi": "ými", "ym": "ým"}
+        ),
+        _unaccented,
+    ),
+    "hungarian_unaccented": _OnAnother("hungarian", _with_accents({"o": "ó"}), _unaccented),
+    "latvian_unaccented": _OnAnother("latvian_light", after=_without_latvian_endings),
+    "polish_unaccented": _OnAnother("polish", _with_accents({"ow": "ów"}), _unaccented),
+    "portuguese_unaccented": _OnAnother(
         "portuguese",
         _with_accents(
             {"caos": "çãos", "cao": "ção", "coes": "ções", "aos": "ãos", "ao": "ão", "oes": "ões"}
         ),
     ),
+    "slovak_unaccented": _OnAnother(
+        "slovak_light", _with_accents({"ych": "ých", "ove": "ové"}), _unaccented
+    ),
+    "slovenian_unaccented": _OnAnother("slovenian_light", after=_unaccented),
+    **{f"{name}_unaccented": _OnAnother(name, after=_unaccented) for name in _FOLDED},
 }
 
 
@@ -171,9 +211,9 @@ class Stemmer:
     """A stemmer that threads may share."""
 
     def __init__(self, algorithm: str) -> None:
-        self._endings = _ENDINGS.get(algorithm, ())
-        own = ON_SNOWBALL.get(algorithm) or _OnSnowball(algorithm)
+        own = ON_OTHERS.get(algorithm) or _OnAnother(algorithm)
         self._algorithm, self._before, self._after = own
+        self._endings = _ENDINGS.get(self._algorithm, ())
         self._local = threading.local()
 
     def stems(self, words: list[str]) -> list[str]:
@@ -182,31 +222,34 @@ class Stemmer:
         Snowball returns nothing for a few words of Nepali, Tamil and Irish. Words of more than
         255 characters or with a lone surrogate are not passed to it.
         """
+        accepted = words if self._before is None else [*map(self._before, words)]
         if self._endings:
-            return [self._without_endings(word) for word in words]
-        stemmer = self._thread_stemmer()
-        accepted = words
-        if self._before is not None:
-            accepted = [*map(self._before, words)]
-        if max(map(len, words), default=0) > _LONGEST:
-            accepted = [word if len(word) <= _LONGEST else "" for word in accepted]
-        try:
-            stems = stemmer.stemWords(accepted)
-        except UnicodeEncodeError:
-            stems = [stemmer.stemWord(word) if is_unicode(word) else "" for word in accepted]
+            stems = [*map(self._without_endings, accepted)]
+        else:
+            stems = self._snowball_stems(accepted)
         if not all(stems):
             stems = [stem or word for stem, word in zip(stems, words, strict=True)]
-        return stems if self._after is None else [*map(self._after, stems)]
+        return stems if self._after is None else self._after(stems)
 
     def of_words(self) -> Callable[[str], str]:
-        """Return a function by which this thread may stem ASCII words of at most 255 characters.
+        """Return a function by which this thread may stem words of Unicode, up to 255 characters.
 
         For some words it returns an empty string; ``stems`` returns these words themselves.
         """
-        if self._endings:
-            return self._without_endings
-        stem, before = self._thread_stemmer().stemWord, self._before
-        return stem if before is None else lambda word: stem(before(word))
+        stem = self._without_endings if self._endings else self._thread_stemmer().stemWord
+        if self._before is None and self._after is None:
+            return stem
+        before, after = self._before or str, self._after or list
+        return lambda word: after([stem(before(word)) or word])[0]
+
+    def _snowball_stems(self, words: list[str]) -> list[str]:
+        stemmer = self._thread_stemmer()
+        if max(map(len, words), default=0) > _LONGEST:
+            words = [word if len(word) <= _LONGEST else "" for word in words]
+        try:
+            return stemmer.stemWords(words)
+        except UnicodeEncodeError:
+            return [stemmer.stemWord(word) if is_unicode(word) else "" for word in words]
 
     def _without_endings(self, word: str) -> str:
         for ending in self._endings:
@@ -226,9 +269,9 @@ def check_algorithm(name: object) -> str:
     if isinstance(name, str) and not is_snowball(name):
         return name
     try:
-        installed = algorithms()
-        ours = [name for name, own in ON_SNOWBALL.items() if own.algorithm in installed]
-        return check_choice("stemmer", name, [*installed, *ours, *_ENDINGS])
+        installed = [*algorithms(), *_ENDINGS]
+        ours = [name for name, own in ON_OTHERS.items() if own.algorithm in installed]
+        return check_choice("stemmer", name, [*installed, *ours])
     except ValueError as error:
         raise ValueError(
             f"{error}; the installed {library_name()} is {snowball_version()}: "
@@ -238,4 +281,10 @@ def check_algorithm(name: object) -> str:
 
 def is_snowball(name: str) -> bool:
     """Whether a stemmer needs Snowball."""
-    return name not in _ENDINGS
+    return algorithm_of(name) not in _ENDINGS
+
+
+def algorithm_of(name: str) -> str:
+    """Return the algorithm of Snowball, or the light stemmer, that a stemmer is or calls."""
+    own = ON_OTHERS.get(name)
+    return name if own is None else own.algorithm

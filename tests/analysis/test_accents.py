@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bm25rag import Analyzer
+from bm25rag import Analyzer, BM25Index, Query
 from bm25rag.analysis.accents import fold_accents, fold_each
 from bm25rag.analysis.languages import LANGUAGES, load_stopwords
+from bm25rag.analysis.stemming import algorithm_of
 from support.analysis import meets, skip_without_stemmer
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -39,6 +40,64 @@ def test_forms_that_differ_by_accents_meet(language: str, one: str, other: str) 
     skip_without_stemmer(language)
     assert Analyzer(language).terms(one) == Analyzer(language).terms(other) != []
     assert meets(Analyzer(language), one, other)
+
+
+UNACCENTED = {
+    "bosnian": ("sljedeće učilište", "sljedece uciliste"),
+    "croatian": ("žive životinje", "zive zivotinje"),
+    "czech": ("žluťoučkého koně", "zlutouckeho kone"),
+    "danish": ("grønne læsere", "gronne laesere"),
+    "estonian": ("õunad köögis", "ounad koogis"),
+    "finnish": ("hyvää yötä", "hyvaa yota"),
+    "hungarian": ("árvíztűrő tükörfúrók", "arvizturo tukorfurok"),
+    "latvian": ("glāžšķūņa rūķīši", "glazskuna rukisi"),
+    "lithuanian": ("lietuvių žuvis", "lietuviu zuvis"),
+    "norwegian": ("blåbærsyltetøy", "blabaersyltetoy"),
+    "polish": ("żółtych łódek", "zoltych lodek"),
+    "romanian": ("mașină așteptată", "masina asteptata"),
+    "serbian": ("лево ђубриво", "levo dubrivo"),
+    "slovak": ("ďalších kôňov", "dalsich konov"),
+    "slovenian": ("žabe čakajo", "zabe cakajo"),
+    "swedish": ("rött äpple", "rott apple"),
+}
+
+
+@pytest.mark.parametrize("language", UNACCENTED)
+def test_stems_meet_that_differ_by_accents_of_letters_of_their_own(language: str) -> None:
+    skip_without_stemmer(language)
+    text, typed = UNACCENTED[language]
+    analyzer, number = Analyzer(language, stopwords=None), len(text.split())
+    assert analyzer.terms(text) == analyzer.terms(typed)
+    assert analyzer.query_terms(text) == analyzer.query_terms_of_each([typed, text])[0]
+    assert "".join(analyzer.terms(text)).isascii()
+    runs = Analyzer(None, ngrams=4)
+    for index in (
+        BM25Index.from_texts(["a", text], analyzer=analyzer),
+        BM25Index.from_texts(["a", text], analyzer=Analyzer(language, also=[(runs, 0.1)])),
+        BM25Index(analyzer, fields={"title": 2.0, "text": 1.0}),
+    ):
+        if not len(index):
+            index.add([{"text": "a"}, {"text": text}])
+        (hit,) = index.search(Query(typed, phrases=[typed]), k=1)
+        assert len(hit.spans) == number
+        assert hit.spans[-1].end == len(text)
+
+
+def test_a_misspelt_word_without_accents_is_corrected() -> None:
+    skip_without_stemmer("polish")
+    index = BM25Index.from_texts(["żółte łódki", "a"], analyzer=Analyzer("polish"))
+    assert index.correct("zolte lodkki").corrections == {"lodkk": "lodk"}
+
+
+@pytest.mark.parametrize("language", UNACCENTED)
+def test_other_stemmers_keep_accents(language: str) -> None:
+    """As in indexes that were made before."""
+    skip_without_stemmer(language)
+    analyzer = Analyzer(language)
+    saved = {**analyzer.to_dict(), "stemmer": algorithm_of(str(analyzer.stemmer))}
+    text, typed = UNACCENTED[language]
+    before = Analyzer.from_dict(saved)
+    assert before.terms(text) != before.terms(typed)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from bm25rag import Analyzer, BM25Index, Query
 from bm25rag.analysis import analyzer as analyzers
 from bm25rag.analysis import links
 from bm25rag.analysis.snowball import algorithms
-from bm25rag.analysis.stemming import ON_SNOWBALL
+from bm25rag.analysis.stemming import ON_OTHERS
 from bm25rag.analysis.steps import Step, analysis_steps
 from bm25rag.analysis.unspaced_runs import BigramRules
 from bm25rag.documents import Span
@@ -186,7 +186,7 @@ def test_what_is_remembered_of_joined_words_is_bounded(monkeypatch: pytest.Monke
     "stemmer",
     [
         *algorithms(),
-        *ON_SNOWBALL,
+        *ON_OTHERS,
         "latvian_light",
         "persian_light",
         "slovak_light",

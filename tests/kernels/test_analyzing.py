@@ -28,13 +28,15 @@ ASCII = st.one_of(
              "a_b", "_", "e-mail", "x-1-2-a", "covid19", "2nd", "cd44", "fy2018", "a1234", "type2",
              "16gb", "7", "a.b-c", "1.2.3", "1..2", "v2.0", "x" * 100,
              "x" * 101, "1.5" + "0" * 98, "Running", "John's", "it's", "o's", "3.5's", "mp3's",
-             "Nacoes", "irmaos",
+             "Nacoes", "irmaos", "novych", "djavo", "meklesana",
              "a's's", "'s", "x" * 98 + "'s", "x" * 99 + "'s"]
         )
     ).map(" ".join),
 )  # fmt: skip
 SETTINGS: dict[str, dict[str, Any]] = {
     "english": {},
+    "czech": {"language": "czech"},
+    "serbian": {"language": "serbian"},
     "turkish": {"language": "turkish"},
     "irish": {"language": "irish"},  # of whose words Snowball returns nothing for some
     "arabic": {"language": "arabic", "stemmer": "arabic_light"},

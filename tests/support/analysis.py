@@ -7,7 +7,7 @@ import pytest
 from bm25rag import Analyzer, BM25Index
 from bm25rag.analysis.languages import find_language
 from bm25rag.analysis.snowball import algorithms
-from bm25rag.analysis.stemming import ON_SNOWBALL, is_snowball
+from bm25rag.analysis.stemming import algorithm_of, is_snowball
 
 
 def skip_without_stemmer(language: str) -> None:
@@ -15,8 +15,7 @@ def skip_without_stemmer(language: str) -> None:
     stemmer = find_language(language).stemmer
     if stemmer is None or not is_snowball(stemmer):
         return
-    own = ON_SNOWBALL.get(stemmer)
-    if (own.algorithm if own else stemmer) not in algorithms():
+    if algorithm_of(stemmer) not in algorithms():
         pytest.skip(f"the installed PyStemmer has no {stemmer!r}")
 
 
