@@ -92,8 +92,9 @@ class Analyzer:
         ``"auto"`` for the language's, the name of a Snowball algorithm, a light one, such as
         ``"arabic_light"``, or ``None``.
     fold_accents
-        Whether to remove accents, except from letters that are letters of their own in the
-        language (``å`` in Swedish). ``"auto"``: where measurements or custom say so.
+        Whether to remove accents before stemming, except from letters that are letters of their
+        own in the language (``å`` in Swedish). ``"auto"``: where measurements or custom say so.
+        Stemmers such as ``"swedish_unaccented"`` remove the others, too.
     cjk
         ``"auto"`` or ``True``: fold widths and cut Chinese, Japanese and Korean runs
         into overlapping bigrams. ``False``: leave them to ``token_pattern``.

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bm25rag.analysis.accents import fold_each
+from bm25rag.analysis.accents import fold_accents
 from bm25rag.analysis.snowball import (
     WordStemmer,
     algorithms,
@@ -159,10 +159,7 @@ def _unaccented(stems: list[str]) -> list[str]:
     The algorithms go by accents, so words keep them until they are stemmed. Runs without spaces
     have none, and keep their letters in any normal form.
     """
-    if all(map(str.isascii, stems)):
-        return stems
-    pairs = zip(stems, fold_each(stems, ""), strict=True)
-    return [stem if stem >= FIRST_LETTER else folded for stem, folded in pairs]
+    return [stem if stem >= FIRST_LETTER else fold_accents(stem, "") for stem in stems]
 
 
 # Endings that the light stemmer of Latvian knows by their accents.

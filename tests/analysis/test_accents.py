@@ -49,7 +49,7 @@ UNACCENTED = {
     "danish": ("grønne læsere", "gronne laesere"),
     "estonian": ("õunad köögis", "ounad koogis"),
     "finnish": ("hyvää yötä", "hyvaa yota"),
-    "hungarian": ("árvíztűrő tükörfúrók", "arvizturo tukorfurok"),
+    "hungarian": ("árvíztűrő tükörfúró", "arvizturo tukorfuro"),
     "latvian": ("glāžšķūņa rūķīši", "glazskuna rukisi"),
     "lithuanian": ("lietuvių žuvis", "lietuviu zuvis"),
     "norwegian": ("blåbærsyltetøy", "blabaersyltetoy"),
