@@ -105,3 +105,14 @@ def test_a_document_that_is_deleted_twice_is_refused(folder: Path) -> None:
     write_manifest(folder, body)
     with pytest.raises(CorruptIndexError, match=f"{late['file']}.*deleted already"):
         BM25Index.open(folder)
+
+
+def test_equal_scores_of_a_batch_keep_the_order_of_the_segments() -> None:
+    index = BM25Index.from_texts([["a", "b"], ["a"]] * SIZE)
+    index.add([["a"], ["a", "b"], ["a"]])
+    assert len(index._snapshot.views) == 2
+    best = sorted({*range(1, 2 * SIZE, 2), 2 * SIZE, 2 * SIZE + 2})
+    others = sorted({*range(0, 2 * SIZE, 2), 2 * SIZE + 1})
+    for k in (1, SIZE, SIZE + 1, SIZE + 2, len(index)):
+        (rows,) = index.search_batch([["a"]], k=k).rows.tolist()
+        assert rows == [*best, *others][:k]
