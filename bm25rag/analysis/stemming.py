@@ -266,14 +266,18 @@ def check_algorithm(name: object) -> str:
     if isinstance(name, str) and not is_snowball(name):
         return name
     try:
-        installed = [*algorithms(), *_ENDINGS]
-        ours = [name for name, own in ON_OTHERS.items() if own.algorithm in installed]
-        return check_choice("stemmer", name, [*installed, *ours])
+        return check_choice("stemmer", name, installed_stemmers())
     except ValueError as error:
         raise ValueError(
             f"{error}; the installed {library_name()} is {snowball_version()}: "
             "a newer one may have it, and stemmer=None does without"
         ) from None
+
+
+def installed_stemmers() -> list[str]:
+    """Return the names of all stemmers; those of an older PyStemmer are fewer."""
+    installed = [*algorithms(), *_ENDINGS]
+    return [*installed, *(name for name, own in ON_OTHERS.items() if own.algorithm in installed)]
 
 
 def is_snowball(name: str) -> bool:

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from bm25rag import Analyzer, BM25Index, Hit
 from bm25rag.analysis import scripts, snippets
 from bm25rag.analysis.snippets import Match, QueryMatcher, densest
-from bm25rag.analysis.snowball import algorithms
-from bm25rag.analysis.stemming import ON_OTHERS
+from bm25rag.analysis.stemming import installed_stemmers
 from bm25rag.cli.marked_text import first_lines, marked_snippet
 from bm25rag.documents import Line, Snippet, Span, matched
 from bm25rag.hybrid import HybridSearch
@@ -168,7 +167,7 @@ def test_plain_characters_keep_their_places() -> None:
     assert not any(map(scripts.is_mark, plain))
 
 
-@pytest.mark.parametrize("name", [*algorithms(), *ON_OTHERS])
+@pytest.mark.parametrize("name", installed_stemmers())
 def test_stemmers_keep_the_first_letters_of_runs(name: str) -> None:
     """Words of a text that begin with no letter of a term of the query are not analysed."""
     letters = "".join(map(chr, range(0xE00, 0x30000)))

@@ -35,7 +35,6 @@ ASCII = st.one_of(
 )  # fmt: skip
 SETTINGS: dict[str, dict[str, Any]] = {
     "english": {},
-    "czech": {"language": "czech"},
     "serbian": {"language": "serbian"},
     "turkish": {"language": "turkish"},
     "irish": {"language": "irish"},  # of whose words Snowball returns nothing for some
