@@ -129,6 +129,7 @@ class Living:
         ask = partial(self._index.search_batch, k=k, filter=FILTERS.get(how), threads=1)
         ask(self._queries[:1])
         times = [0.0] * len(self._queries)
+        # More postings than there are: no sums are coarse, and all postings are walked.
         coarse = 1 << 40 if how == "exhaustive" else ranking.COARSE
         with quiet(), patch.object(ranking, "COARSE", coarse):
             for place in random.Random(turn).sample(range(len(times)), len(times)):

@@ -149,7 +149,7 @@ class FollowedFolder:
                 if self._shown is None:
                     try:
                         writer.rollback()
-                    finally:  # without memory, say: others must be able to write
+                    finally:  # it fails, too, where memory is short; others must be able to write
                         self._end(writer)
                 raise
             if delay:

@@ -117,11 +117,11 @@ _ENDINGS = {
 
 
 class _OnAnother(NamedTuple):
-    """What is done to each word before another algorithm, and to all stems after it."""
+    """What is done to a word before another algorithm, and to its stem after it."""
 
     algorithm: str
     before: Callable[[str], str] | None = None
-    after: Callable[[list[str]], list[str]] | None = None
+    after: Callable[[str], str] | None = None
 
 
 def _without_article(word: str) -> str:
@@ -132,8 +132,8 @@ def _with_hamza(article: re.Match[str]) -> str:
     return "\u0623" if article["alif"] else ""
 
 
-def _without_arabic_endings(stems: list[str]) -> list[str]:
-    return [_ARABIC_ENDING.sub("", stem) for stem in stems]
+def _without_arabic_ending(stem: str) -> str:
+    return _ARABIC_ENDING.sub("", stem)
 
 
 def _with_accents(endings: dict[str, str]) -> Callable[[str], str]:
@@ -153,31 +153,37 @@ def _with_accents(endings: dict[str, str]) -> Callable[[str], str]:
     return restore
 
 
-def _unaccented(stems: list[str]) -> list[str]:
-    """Return stems without accents, also of letters that are letters of their own.
+def _unaccented(stem: str) -> str:
+    """Return a stem without accents, also of letters that are letters of their own.
 
     The algorithms go by accents, so words keep them until they are stemmed. Runs without spaces
     have none, and keep their letters in any normal form.
     """
-    return [stem if stem >= FIRST_LETTER else fold_accents(stem, "") for stem in stems]
+    return stem if stem >= FIRST_LETTER else fold_accents(stem, "")
 
 
 # Endings that the light stemmer of Latvian knows by their accents.
 _LATVIAN_UNACCENTED = _ending("osan esan isan asan san at et it")
 
 
-def _without_latvian_endings(stems: list[str]) -> list[str]:
-    return _unaccented([_LATVIAN_UNACCENTED.sub("", stem) for stem in stems])
+def _without_latvian_ending(stem: str) -> str:
+    return _unaccented(_LATVIAN_UNACCENTED.sub("", stem))
 
 
 # Those whose stems need nothing but to lose their accents.
-_FOLDED = (
-    *("danish", "estonian", "finnish", "lithuanian", "norwegian", "romanian"),
-    *("serbian", "swedish"),
-)
+_FOLDED = [
+    "danish",
+    "estonian",
+    "finnish",
+    "lithuanian",
+    "norwegian",
+    "romanian",
+    "serbian",
+    "swedish",
+]
 # Our own stemmers that do more than another.
 ON_OTHERS = {
-    "arabic_light": _OnAnother("arabic", _without_article, _without_arabic_endings),
+    "arabic_light": _OnAnother("arabic", _without_article, _without_arabic_ending),
     "catalan_unaccented": _OnAnother("catalan", _with_accents({"io": "ió"})),
     "czech_unaccented": _OnAnother(
         "czech",
@@ -188,7 +194,7 @@ ON_OTHERS = {
         _unaccented,
     ),
     "hungarian_unaccented": _OnAnother("hungarian", _with_accents({"o": "ó"}), _unaccented),
-    "latvian_unaccented": _OnAnother("latvian_light", after=_without_latvian_endings),
+    "latvian_unaccented": _OnAnother("latvian_light", after=_without_latvian_ending),
     "polish_unaccented": _OnAnother("polish", _with_accents({"ow": "ów"}), _unaccented),
     "portuguese_unaccented": _OnAnother(
         "portuguese",
@@ -226,7 +232,7 @@ class Stemmer:
             stems = self._snowball_stems(accepted)
         if not all(stems):
             stems = [stem or word for stem, word in zip(stems, words, strict=True)]
-        return stems if self._after is None else self._after(stems)
+        return stems if self._after is None else [*map(self._after, stems)]
 
     def of_words(self) -> Callable[[str], str]:
         """Return a function by which this thread may stem words of Unicode, up to 255 characters.
@@ -236,8 +242,8 @@ class Stemmer:
         stem = self._without_endings if self._endings else self._thread_stemmer().stemWord
         if self._before is None and self._after is None:
             return stem
-        before, after = self._before or str, self._after or list
-        return lambda word: after([stem(before(word)) or word])[0]
+        before, after = self._before or str, self._after or str
+        return lambda word: after(stem(before(word)) or word)
 
     def _snowball_stems(self, words: list[str]) -> list[str]:
         stemmer = self._thread_stemmer()

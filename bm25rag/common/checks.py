@@ -52,9 +52,9 @@ def check_real(name: str, value: object, low: float, high: float) -> float:
     return real
 
 
-def check_weight(name: str, of: object, weight: object) -> float:
+def check_weight(name: str, of: object, weight: object, largest: float = LARGEST_WEIGHT) -> float:
     """Return the weight of something, a term or a question, as ``check_real`` does."""
-    return check_real(f"{name}[{of!r:.100}]", weight, -LARGEST_WEIGHT, LARGEST_WEIGHT)
+    return check_real(f"{name}[{of!r:.100}]", weight, -largest, largest)
 
 
 def _shown(value: object) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias, TypedDict
 
 import numpy as np
 
-from bm25rag.common.checks import LARGEST_STORED, check_real, check_sequence
+from bm25rag.common.checks import LARGEST_STORED, check_sequence, check_weight
 
 
 class IndexedValues(Protocol):
@@ -84,10 +84,8 @@ def read_vector(vector: object, name: str) -> dict[str, float]:
     if set(map(type, weights)) != {float} or not all(
         -LARGEST_STORED <= weight <= LARGEST_STORED for weight in weights
     ):
-        weights = [
-            check_real(f"{name}[{term!r:.100}]", weight, -LARGEST_STORED, LARGEST_STORED)
-            for term, weight in zip(terms, weights, strict=True)
-        ]
+        pairs = zip(terms, weights, strict=True)
+        weights = [check_weight(name, *pair, LARGEST_STORED) for pair in pairs]
     read = dict(zip(terms, weights, strict=True))
     if len(read) < len(terms):
         ((twice, _),) = Counter(terms).most_common(1)
