@@ -390,10 +390,10 @@ class BM25Index:
         """Expand a query by terms of the documents that answer it best (RM3).
 
         It helps short questions on collections about one subject, and hurts where words are
-        pairs of characters, as in Chinese: measure before you use it. It reads all postings of
-        the index, which takes longer than a search. What it returns is a query for ``search``:
-        terms and weights, the query's own first; of a ``Query``, one with these in place of its
-        text.
+        pairs of characters, as in Chinese: measure before you use it. It analyses the stored texts
+        of those documents; where none are stored, or a tokenizer made the terms, it reads all
+        postings of the index, which takes longer. What it returns is a query for ``search``: terms
+        and weights, the query's own first; of a ``Query``, one with these in place of its text.
 
         Parameters
         ----------

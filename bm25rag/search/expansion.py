@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from bm25rag.analysis import Analyzer
 from bm25rag.common.arrays import Float64, UInt32, as_index
 from bm25rag.common.checks import check_count, check_real
 from bm25rag.common.strings import text_of
@@ -23,6 +24,7 @@ from bm25rag.search.query_terms import QueryLike, terms_of
 from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.doc_blocks import spans
 from bm25rag.segments.postings import Postings
+from bm25rag.segments.segment import Segment
 
 # Terms in more than one of this many documents are not feedback, nor are very short or long terms.
 _COMMON = 10
@@ -82,9 +84,12 @@ def _vectors(snapshot: Snapshot, rows: Sequence[int], least: int) -> list[dict[s
     for row, vector in zip(rows, vectors, strict=True):
         segment_index, number = snapshot.locate(row)
         by_segment[segment_index][number] = vector
+    weights = snapshot.parameters.field_weights
     for segment_index, segment_vectors in by_segment.items():
-        postings = snapshot.views[segment_index].segment.postings
-        _fill(postings, postings.weighted_tf(snapshot.parameters.field_weights), segment_vectors)
+        segment = snapshot.views[segment_index].segment
+        unknown = _fill_from_texts(segment, snapshot.analyzer, weights, segment_vectors)
+        if unknown:
+            _fill(segment.postings, segment.postings.weighted_tf(weights), unknown)
     terms = list(dict.fromkeys(term for vector in vectors for term in vector))
     cache, numbers = snapshot.term_numbers(terms)
     frequencies = dict(zip(terms, cache.frequencies[numbers].tolist(), strict=True))
@@ -101,6 +106,33 @@ def _vectors(snapshot: Snapshot, rows: Sequence[int], least: int) -> list[dict[s
         }
         for vector in vectors
     ]
+
+
+def _fill_from_texts(
+    segment: Segment,
+    analyzer: Analyzer,
+    weights: Sequence[float],
+    vectors: dict[int, dict[str, float]],
+) -> dict[int, dict[str, float]]:
+    """Fill the vectors of documents whose texts are stored; return the others.
+
+    A text has the terms of the postings. A tokenizer may be slow, and is believed by these alone.
+    """
+    if analyzer.tokenizer is not None:
+        return vectors
+    numbers, names = list(vectors), segment.names
+    by_field = [segment.texts_of(name).texts(numbers) for name in names or ("",)]
+    unknown = {}
+    for number, texts in zip(numbers, zip(*by_field, strict=True), strict=True):
+        vector = vectors[number]
+        if not any(text is not None for text in texts):  # all fields are stored, or none
+            unknown[number] = vector
+            continue
+        # Added field by field, as ``TextFields.weigh`` does, for the same bits.
+        for weight, text in zip(weights, texts, strict=True):
+            for term, count in Counter(analyzer.terms(text or "")).items():
+                vector[term] = vector.get(term, 0.0) + weight * count
+    return unknown
 
 
 def _fill(postings: Postings, tf: UInt32 | Float64, vectors: dict[int, dict[str, float]]) -> None:

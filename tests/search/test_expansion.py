@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bm25rag import BM25Index
+from bm25rag import Analyzer, BM25Index, Document
+from bm25rag.search import expansion
 from bm25rag.segments.postings import Postings
 from bm25rag.storage.checked_postings import CheckedPostings
 from support.holding import apply, bits
@@ -105,11 +107,75 @@ def test_any_history_expands_as_an_index_built_afresh_to_the_bit(
         assert bits(index.search(dict(found))) == bits(afresh.search(dict(found)))
 
 
+TEXTS = [
+    "The e-mail of AT&T's U.S. office: type 2, 3.5 and state_of_the_art; e-mail!",
+    "Der Zug nach Köln fährt über Düsseldorf, zügig zu jedem Zug.",
+    "北京大学の東京タワー 한국어 문서 ภาษาไทย ab ab Straße ﬁne naïve\ud800",
+    "to be or not to be",
+    "",
+    "getUserName2 user_name sha256",
+    "AB ab cd",
+]
+ANALYZERS = [
+    Analyzer(),
+    Analyzer("german", also=[(Analyzer(None, ngrams=3), 0.5)]),
+    Analyzer("code"),
+    Analyzer("turkish", ngrams=2),
+    Analyzer("chinese", token_pattern=r"\S+"),
+]
+
+
+def expand_each(index: BM25Index) -> list[list[tuple[str, float]]]:
+    wanted = {"fb_docs": 3, "fb_terms": 99, "original_query_weight": 0.1}
+    return [list(index.expand(f"{text} {text}", **wanted).items()) for text in TEXTS]
+
+
+@pytest.mark.parametrize("analyzer", ANALYZERS)
+def test_stored_texts_have_the_terms_of_the_postings_to_the_bit(
+    analyzer: Analyzer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expansion, "_COMMON", 1)
+    stored = BM25Index.from_texts(TEXTS, analyzer=analyzer)
+    bare = BM25Index.from_texts(TEXTS, analyzer=analyzer, store_text=False)
+    expected = expand_each(bare)
+    assert all(map(len, expected[:4]))
+    monkeypatch.setattr(expansion, "_fill", None)
+    assert expand_each(stored) == expected
+
+
+def test_so_have_the_texts_of_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expansion, "_COMMON", 1)
+    weights = {"title": 0.3, "none": 0.0, "text": 0.7, "context": 0.1}
+    stored, bare = BM25Index(fields=weights), BM25Index(fields=weights)
+    for title, text in pairwise(TEXTS):
+        given = {"title": title, "none": title, "text": text}
+        documents = [Document(text, fields=given, context=title[::-1]), Document(title + "!", text)]
+        stored.add_documents(documents)
+        bare.add_documents(documents, store_text=False)
+    expected = expand_each(bare)
+    assert all(map(len, expected[:4]))
+    monkeypatch.setattr(expansion, "_fill", None)
+    assert expand_each(stored) == expected
+
+
+def test_what_a_tokenizer_returned_is_read_of_the_postings() -> None:
+    asked: list[str] = []
+
+    def tokenizer(text: str) -> list[str]:
+        asked.append(text)
+        return text.split()
+
+    index = BM25Index.from_texts(["wine cheese", "cats"], analyzer=Analyzer(tokenizer=tokenizer))
+    asked.clear()
+    assert list(index.expand("wine")) == ["wine", "cheese"]
+    assert asked == ["wine"]
+
+
 def test_few_documents_are_looked_for_among_postings_as_they_are_stored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of 150,000 passages all were turned into numbers of documents, which took 100 ms, not 35."""
-    index = BM25Index.from_texts(["wine and cheese", "cats"])
+    index = BM25Index.from_texts(["wine and cheese", "cats"], store_text=False)
     monkeypatch.setattr(Postings, "between", None)
     assert list(index.expand("wine")) == ["wine", "chees"]
 
