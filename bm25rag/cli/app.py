@@ -120,7 +120,7 @@ def _give_up_stdout() -> None:
 @click.group(
     cls=_Commands,
     commands=_Imported(),
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
     epilog=examples(
         "bm25rag index docs/ --output docs.bm25",
         "bm25rag search docs.bm25 'how do I install it'",

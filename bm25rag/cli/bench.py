@@ -32,17 +32,13 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
 @click.option(
     "--system", "systems", multiple=True, metavar="NAME", help="Repeatable.  [default: all]"
 )
-@click.option("--split", default="test", show_default=True, help="Judgements of a BEIR folder.")
+@click.option("--split", default="test", help="Judgements of a BEIR folder.")
 @measures_option(BENCH_MEASURES, "The first is the accuracy of plots and Dynascores.")
-@click.option(
-    "-k", default=10, show_default=True, type=click.IntRange(min=1), help="Results per query."
-)
-@click.option("--trials", default=5, show_default=True, type=click.IntRange(min=1))
-@click.option("--cpus", default=1, show_default=True, type=click.IntRange(min=1))
-@click.option("--memory", default=4.0, show_default=True, type=_POSITIVE, help="GiB.")
-@click.option(
-    "--timeout", default=600.0, show_default=True, type=_POSITIVE, help="Seconds for each system."
-)
+@click.option("-k", default=10, type=click.IntRange(min=1), help="Results per query.")
+@click.option("--trials", default=5, type=click.IntRange(min=1))
+@click.option("--cpus", default=1, type=click.IntRange(min=1))
+@click.option("--memory", default=4.0, type=_POSITIVE, help="GiB.")
+@click.option("--timeout", default=600.0, type=_POSITIVE, help="Seconds for each system.")
 @click.option("--prices", metavar="FILE", type=PATH, help="A JSON table of rentable machines.")
 @click.option(
     "--beside", metavar="FILE", type=PATH, help="Published rows, as JSON, shown beside the others."

@@ -32,7 +32,7 @@ _TABLE = "\n".join(
 )
 @click.argument("name", metavar="NAME", type=click.Choice(list(BEIR)))
 @click.argument("folder", metavar="FOLDER", type=PATH)
-@click.option("--url", default=BEIR_URL, show_default=True, help="Where NAME.zip is; a mirror.")
+@click.option("--url", default=BEIR_URL, help="Where NAME.zip is; a mirror.")
 @click.option(
     "--max-size",
     metavar="SIZE",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
@@ -34,8 +34,11 @@ from bm25rag.storage.remote import RemoteStore
 from bm25rag.storage.remote_writer import check_remote_target
 
 
-def _none_for_none(context: click.Context, parameter: click.Parameter, value: str) -> str | None:
-    return None if value == "none" else value
+def _option_or_none(name: str, default: str, help: str) -> Callable[[Any], Any]:
+    def read(context: click.Context, parameter: click.Parameter, value: str) -> str | None:
+        return None if value == "none" else value
+
+    return click.option(name, default=default, callback=read, help=help)
 
 
 def _parse_also(
@@ -90,27 +93,11 @@ By default, scores use the variant lucene with k1=1.2 and b=0.75.
     " documents there are; an interrupted run goes on where it was. By default, an index"
     " without shards is built in memory.",
 )
-@click.option(
-    "--language",
-    default="english",
-    show_default=True,
-    callback=_none_for_none,
-    help="Name or ISO code, which selects stop words and stemmer; or 'none'.",
+@_option_or_none(
+    "--language", "english", "Name or ISO code, which selects stop words and stemmer; or 'none'."
 )
-@click.option(
-    "--stopwords",
-    default="auto",
-    show_default=True,
-    callback=_none_for_none,
-    help="Name of a list, 'auto' for the language's, or 'none'.",
-)
-@click.option(
-    "--stemmer",
-    default="auto",
-    show_default=True,
-    callback=_none_for_none,
-    help="Snowball algorithm, 'auto' for the language's, or 'none'.",
-)
+@_option_or_none("--stopwords", "auto", "Name of a list, 'auto' for the language's, or 'none'.")
+@_option_or_none("--stemmer", "auto", "Snowball algorithm, 'auto' for the language's, or 'none'.")
 @click.option(
     "--also",
     multiple=True,

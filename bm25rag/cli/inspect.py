@@ -15,8 +15,6 @@ from bm25rag.common.optional import load
 from bm25rag.common.visible import one_line
 from bm25rag.readers import read_queries
 
-_PORT = 8777
-
 
 @click.command(
     "inspect",
@@ -39,14 +37,8 @@ _PORT = 8777
     metavar="FILE",
     help="Questions with ids: judgements then have these, and otherwise the question itself.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option(
-    "--port",
-    default=_PORT,
-    show_default=True,
-    type=click.IntRange(0, 65535),
-    help="0 for any that is free.",
-)
+@click.option("--host", default="127.0.0.1", help="Where to listen.")
+@click.option("--port", default=8777, type=click.IntRange(0, 65535), help="0 for any that is free.")
 @click.option("--open", "open_", is_flag=True, help="Open the page in your browser.")
 def inspect_command(
     index_path: Path | str,

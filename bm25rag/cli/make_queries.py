@@ -28,8 +28,8 @@ _KEY = "BM25RAG_MODEL_KEY"
 )
 @index_argument
 @click.option("--output", "-o", required=True, metavar="FOLDER", type=PATH, help="Where to write.")
-@click.option("--count", default=200, show_default=True, type=click.IntRange(min=1))
-@click.option("--seed", default=0, show_default=True, type=int, help="For drawing the documents.")
+@click.option("--count", default=200, type=click.IntRange(min=1))
+@click.option("--seed", default=0, type=int, help="For drawing the documents.")
 @click.option("--url", help="Base of an OpenAI-compatible endpoint; texts are sent there.")
 @click.option("--model", help="The model to ask at --url.")
 def make_queries_command(

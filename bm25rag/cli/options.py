@@ -207,7 +207,6 @@ def restrict_option(statistics: Literal["whole", "part"] = "whole") -> Callable[
             "--statistics",
             type=click.Choice(["whole", "part"]),
             default=statistics,
-            show_default=True,
             callback=_only_with_restrict,
             help="With --restrict: whether scores are those of the whole INDEX, or of an index of"
             " these documents alone.",

@@ -42,9 +42,7 @@ def _options_of(command: click.Command, names: Sequence[str]) -> list[click.Para
 
 
 _cluster_options = together(
-    click.option(
-        "--name", default="bm25rag", show_default=True, help="The name that it is served by."
-    ),
+    click.option("--name", default="bm25rag", help="The name that it is served by."),
     click.option(
         "--address",
         metavar="ADDRESS",
@@ -74,8 +72,8 @@ def ray_command() -> None:
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @click.option("--output", "-o", required=True, metavar="FOLDER", type=PATH, help="Where to save.")
 @click.option("--shards", required=True, type=click.IntRange(min=1), help="How many shards.")
-@click.option("--num-cpus", default=1.0, show_default=True, help="CPUs of each task.")
-@click.option("--memory", default="2GiB", show_default=True, help="What each task may use.")
+@click.option("--num-cpus", default=1.0, help="CPUs of each task.")
+@click.option("--memory", default="2GiB", help="What each task may use.")
 @click.option("--address", metavar="ADDRESS", help="The cluster.  [default: as Ray's]")
 def build_command(
     sources: tuple[str, ...],
@@ -121,18 +119,14 @@ def build_command(
 
 @ray_command.command("serve", epilog=examples("bm25rag ray serve /shared/corpus.bm25 --replicas 2"))
 @click.argument("index_path", metavar="INDEX", type=PATH)
-@click.option(
-    "--replicas", default=1, show_default=True, type=click.IntRange(min=1), help="How many copies."
-)
+@click.option("--replicas", default=1, type=click.IntRange(min=1), help="How many copies.")
 @click.option(
     "--nodes",
     type=click.IntRange(min=1),
     help="Nodes that each copy is divided among.  [default: all]",
 )
-@click.option("--num-cpus", default=1.0, show_default=True, help="CPUs of each actor.")
-@click.option(
-    "--timeout", default=60.0, show_default=True, help="Seconds until all must have started."
-)
+@click.option("--num-cpus", default=1.0, help="CPUs of each actor.")
+@click.option("--timeout", default=60.0, help="Seconds until all must have started.")
 @untrusted_option
 @_cluster_options
 def serve_command(index_path: Path, name: str, address: str | None, **options: Any) -> None:
@@ -150,7 +144,7 @@ def serve_command(index_path: Path, name: str, address: str | None, **options: A
     params=_options_of(search_command, _SEARCHING),
     epilog=examples("bm25rag ray search 'how do I install it' -k 3"),
 )
-@click.option("--deadline", default=10.0, show_default=True, help="Seconds for an answer.")
+@click.option("--deadline", default=10.0, help="Seconds for an answer.")
 @click.option(
     "--partial", is_flag=True, help="Answer without shards that are missing; the exit code is 4."
 )

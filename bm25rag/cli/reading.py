@@ -62,7 +62,6 @@ reading_options = together(
         "format_",
         type=click.Choice(["auto", "beir", *FORMATS]),
         default="auto",
-        show_default=True,
         help="What SOURCE is; lines: one document per line of text.",
     ),
     click.option(
@@ -96,7 +95,6 @@ reading_options = together(
         "--passage-size",
         type=click.IntRange(min=1),
         default=PASSAGE_SIZE,
-        show_default=True,
         metavar="CHARACTERS",
         help="Maximum length of a passage.",
     ),
@@ -104,7 +102,6 @@ reading_options = together(
         "--max-size",
         metavar="SIZE",
         default="64MiB",
-        show_default=True,
         callback=_limit_size,
         expose_value=False,
         help="The largest line, table row, or file that is read whole, unpacked; larger ones"
@@ -124,10 +121,7 @@ reading_options = together(
         help="Leave these files and folders out, as a line of .gitignore would; repeatable.",
     ),
     click.option(
-        "--gitignore/--no-gitignore",
-        default=True,
-        show_default=True,
-        help="Leave out what .gitignore files name.",
+        "--gitignore/--no-gitignore", default=True, help="Leave out what .gitignore files name."
     ),
     click.option("--hidden", is_flag=True, help="Read hidden files and folders, but .git."),
     click.option(
@@ -146,7 +140,6 @@ reading_options = together(
         "--on-error",
         type=click.Choice(["skip", "stop"]),
         default="skip",
-        show_default=True,
         help="skip: files, lines and records that cannot be read are reported, and the exit"
         " code is 4. stop: nothing is written; so it is if SOURCE is one file that cannot be"
         " read.",
@@ -160,7 +153,6 @@ source_options = together(
         "--on-duplicate",
         type=click.Choice(["error", "skip", "replace"]),
         default="error",
-        show_default=True,
         help="What to do if an id occurs again.",
     ),
 )

@@ -71,12 +71,11 @@ _BATCH = 1000
 @click.option("--spans", is_flag=True, help="In JSON, say where in each text the words are.")
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 @click.option("--output", "-o", metavar="FILE", type=PATH, help="Write to this file.")
-@click.option(
-    "-k", default=10, show_default=True, type=click.IntRange(min=0), help="Maximum hits per query."
-)
+@click.option("-k", default=10, type=click.IntRange(min=0), help="Maximum hits per query.")
 @click.option(
     "--offset",
     default=0,
+    show_default=False,
     type=click.IntRange(min=0),
     help="Leave out so many of the best hits: the next page.",
 )
@@ -85,13 +84,7 @@ _BATCH = 1000
     metavar="PATH",
     help="The best hit of each group: a metadata field such as source, or $text for equal texts.",
 )
-@click.option(
-    "--per-group",
-    default=1,
-    show_default=True,
-    type=click.IntRange(min=1),
-    help="Hits of each group.",
-)
+@click.option("--per-group", default=1, type=click.IntRange(min=1), help="Hits of each group.")
 @decay_option
 @click.option("--min-score", type=float, help="Omit hits below this score.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads for a file of queries.")

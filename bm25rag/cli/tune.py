@@ -31,12 +31,7 @@ from bm25rag.scoring.variants import VARIANTS
 @index_argument
 @judged_options
 @click.option(
-    "--measure",
-    "-m",
-    default="nDCG@10",
-    show_default=True,
-    callback=parse_measures,
-    help="What to maximize.",
+    "--measure", "-m", default="nDCG@10", callback=parse_measures, help="What to maximize."
 )
 @click.option(
     "--variant",
@@ -45,12 +40,8 @@ from bm25rag.scoring.variants import VARIANTS
     type=click.Choice([*VARIANTS]),
     help="Variant to try; repeatable.  [default: all]",
 )
-@click.option(
-    "--k1", multiple=True, type=float, default=K1, show_default=True, help="To try; repeatable."
-)
-@click.option(
-    "--b", multiple=True, type=float, default=B, show_default=True, help="To try; repeatable."
-)
+@click.option("--k1", multiple=True, type=float, default=K1, help="To try; repeatable.")
+@click.option("--b", multiple=True, type=float, default=B, help="To try; repeatable.")
 @click.option(
     "--field",
     "weights",
@@ -71,8 +62,8 @@ from bm25rag.scoring.variants import VARIANTS
     is_flag=True,
     help="Also try no stop words, no stemmer, and neither; this reindexes in memory.",
 )
-@click.option("--folds", default=5, show_default=True, type=click.IntRange(min=2))
-@click.option("--seed", default=0, show_default=True, type=int, help="For the order of queries.")
+@click.option("--folds", default=5, type=click.IntRange(min=2))
+@click.option("--seed", default=0, type=int, help="For the order of queries.")
 @click.option(
     "--output", "-o", metavar="FOLDER", type=INDEX_PATH, help="Save the tuned index here."
 )

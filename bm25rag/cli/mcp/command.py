@@ -61,10 +61,8 @@ _INTERRUPTED = 130
 @click.option(
     "--http", is_flag=True, help="Serve by HTTP, to those who know the token in BM25RAG_MCP_TOKEN."
 )
-@click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Where to listen, with --http."
-)
-@click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535))
+@click.option("--host", default="127.0.0.1", help="Where to listen, with --http.")
+@click.option("--port", default=8765, type=click.IntRange(0, 65535))
 def mcp_command(
     index_paths: tuple[Path | str, ...],
     untrusted: bool,
@@ -95,7 +93,10 @@ def mcp_command(
         given: Any = {"restrict": restrict, "statistics": statistics}
         served = [Served(path, untrusted, text, **given) for path, text in each]
     tools = IndexTools(served, write)
-    running = _limiter()
+    load("mcp", "bm25rag mcp needs mcp", "mcp")
+    import anyio
+
+    running = anyio.CapacityLimiter(_MOST_RUNNING)
     server = make_server(tools, running)
     what = f"{counted(len(tools), 'document')} of {', '.join(map(one_line, map(str, index_paths)))}"
     if http:
@@ -103,14 +104,6 @@ def mcp_command(
     else:
         write_message(f"Serving {what} (MCP)")
         _serve(server, running)
-
-
-def _limiter() -> anyio.CapacityLimiter:
-    """Return what limits the calls that run at once."""
-    load("mcp", "bm25rag mcp needs mcp", "mcp")
-    import anyio
-
-    return anyio.CapacityLimiter(_MOST_RUNNING)
 
 
 def _serve(server: Server[Any], running: anyio.CapacityLimiter) -> None:
