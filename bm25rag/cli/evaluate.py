@@ -34,8 +34,7 @@ from bm25rag.evaluation import (
 )
 from bm25rag.evaluation.measures import Evaluator
 from bm25rag.evaluation.notation import parse_measure
-from bm25rag.evaluation.runs import JudgedQueries, judged_queries
-from bm25rag.index import BM25Index
+from bm25rag.evaluation.runs import judged_queries
 from bm25rag.readers import read_queries
 
 _SHOWN = 5
@@ -59,14 +58,6 @@ judged_options = together(
         help="Judgements: TREC's 'qid 0 docid grade', or BEIR's three columns with tabs.",
     ),
 )
-
-
-def read_judged(index: BM25Index, queries: Path, qrels: Path) -> JudgedQueries:
-    """Read queries and judgements, and report which are left out."""
-    texts = {query.id: query.text for query in read_queries(queries)}
-    judged = judged_queries(index, texts, read_qrels(qrels))
-    print_notes(judged.notes)
-    return judged
 
 
 def print_notes(notes: Sequence[str]) -> None:
@@ -94,7 +85,6 @@ def measures_option(default: Sequence[str], help: str) -> Callable[[Any], Any]:
         multiple=True,
         metavar="NAME",
         default=default,
-        show_default=True,
         callback=parse_measures,
         help=help,
     )
@@ -113,9 +103,7 @@ def measures_option(default: Sequence[str], help: str) -> Callable[[Any], Any]:
 @reading_argument
 @judged_options
 @measures_option(MEASURES, "In the notation of ir-measures; repeatable.")
-@click.option(
-    "-k", default=1000, show_default=True, type=click.IntRange(min=1), help="Results per query."
-)
+@click.option("-k", default=1000, type=click.IntRange(min=1), help="Results per query.")
 @click.option(
     "--baseline",
     metavar="RUN",
@@ -141,7 +129,9 @@ def evaluate_command(
     Scoring options evaluate the same index with other parameters.
     """
     index = open_index(index_path, options)
-    judged = read_judged(index, queries_path, qrels_path)
+    texts = {query.id: query.text for query in read_queries(queries_path)}
+    judged = judged_queries(index, texts, read_qrels(qrels_path))
+    print_notes(judged.notes)
     evaluator = Evaluator(judged.qrels, measures)
     before = None if baseline is None else evaluator.evaluate(read_run(baseline))
     run = run_of(index, judged.queries, k)

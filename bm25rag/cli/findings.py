@@ -26,13 +26,8 @@ class Findings:
         self._fields: dict[str, str] = {}
 
     @property
-    def incomplete(self) -> bool:
-        """Whether anything should have been read and could not be."""
-        return bool(self.skipped or self.lines)
-
-    @property
-    def doubtful(self) -> set[str]:
-        """The names of files and folders that may hold something that was not read."""
+    def incomplete(self) -> set[str]:
+        """The names of files and folders of which something should have been read and was not."""
         return {*self.skipped, *self.lines}
 
     def leave_out(self, reason: str, name: str) -> None:

@@ -85,9 +85,8 @@ class _Changes:
         Documents that could not be read may still exist, and stay as they are.
         """
         gone = [id for id in self._index.ids() if id not in self._seen]
-        if not self._documents.findings.incomplete:
+        if not (skipped := self._documents.findings.incomplete):
             return gone
-        skipped = self._documents.findings.doubtful
         return [old.id for old in self._index.get(gone) if not _may_be_there(old, skipped)]
 
 

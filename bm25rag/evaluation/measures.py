@@ -66,14 +66,9 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON values."""
-        return {
-            "queries": len(self.per_query),
-            "mean": self.mean,
-            "per_query": self.per_query,
-            "missing": list(self.missing),
-            "unjudged": list(self.unjudged),
-            "without_relevant": list(self.without_relevant),
-        }
+        values = vars(self).items()
+        lists = {name: [*one] if isinstance(one, tuple) else one for name, one in values}
+        return {"queries": len(self.per_query), **lists}
 
 
 def _few(ids: Sequence[str]) -> str:

@@ -91,15 +91,8 @@ def kind_alone(path: Path) -> str | None:
 def kind_among(path: Path, format: str, is_wanted: bool) -> str | None:
     """Return how one of several files is read; None if it is left out.
 
-    Parameters
-    ----------
-    path
-        The file.
-    format
-        One of ``FORMATS``, or "auto": by the file's name.
-    is_wanted
-        Whether a pattern names it; otherwise it is one of a folder, of which those of other kinds
-        than ``format`` are left out.
+    ``format`` is one of ``FORMATS``, or "auto": by the file's name. ``is_wanted`` says that a
+    pattern names it; otherwise it is one of a folder, of which other kinds are left out.
     """
     if is_wanted and format != "auto":
         return format
@@ -119,29 +112,10 @@ def read_file(
     passage_size: int,
     tolerance: Tolerance = STRICT,
 ) -> Iterator[Document]:
-    """Read the documents of a file.
+    """Read the documents of a file of a kind, one of ``FORMATS``; raise as the reader of the kind.
 
-    Parameters
-    ----------
-    path
-        The file.
-    kind
-        One of ``FORMATS``.
-    name
-        The file's name in ids.
-    in_folder
-        Whether the file is one of a folder: ids of its records then begin with ``name``.
-    fields
-        Which fields of a record make a document.
-    passage_size
-        Maximum characters of a passage.
-    tolerance
-        The encoding, and who is told of what is guessed or left out.
-
-    Raises
-    ------
-    ValueError
-        As the readers of the kinds.
+    ``name`` is the file's name in ids; those of its records begin with it if the file is one of a
+    folder (``in_folder``). ``passage_size`` is the maximum of characters of a passage.
     """
     if kind in _RECORDS:
         return _RECORDS[kind](path, fields, name, not in_folder, tolerance)

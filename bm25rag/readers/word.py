@@ -19,9 +19,11 @@ from bm25rag.readers.decoding import Tolerance
 from bm25rag.readers.lines import fail, open_bytes, read_whole, size_limit
 from bm25rag.readers.passages import Block, passage_reader
 
-_WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-# ISO's own names for the same, in files that are "strict".
-_STRICT_WORD = "{http://purl.oclc.org/ooxml/wordprocessingml/main}"
+# The names of the elements of a text begin with one of these; ISO's own in files that are "strict".
+_SPACES = (
+    "{http://schemas.openxmlformats.org/wordprocessingml/2006/main",
+    "{http://purl.oclc.org/ooxml/wordprocessingml/main",
+)
 _PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml")
 # The names of styles are translated, those of their ids mostly not.
 _HEADING = re.compile(r"(?i)(?:heading|berschrift|titre|ttulo|titolo|kop)\s*([1-6])|(title)")
@@ -132,7 +134,5 @@ class _Paragraphs:
 
 def _local(tag: str) -> str:
     """Return the name of an element of a text; empty for all others."""
-    for space in (_WORD, _STRICT_WORD):
-        if tag.startswith(space):
-            return tag[len(space) :]
-    return ""
+    space, _, name = tag.rpartition("}")
+    return name if space in _SPACES else ""
