@@ -39,7 +39,8 @@ def test_a_filter_chooses_documents() -> None:
 
 def test_what_json_lacks_is_written_as_the_help_says() -> None:
     index = BM25Index()
-    metadata = {"day": dt.date(2024, 2, 29), "price": float("nan"), "odd": "\x1b[31m"}
+    nested = [float("inf"), {"c": 1.5}]
+    metadata = {"day": dt.date(2024, 2, 29), "price": float("nan"), "odd": "\x1b[31m", "b": nested}
     index.add(["text"], ["a"], [metadata], payloads=[b"payload"], store_text=False)
     index.save("saved")
     out = ok("export", "saved").stdout
@@ -47,7 +48,12 @@ def test_what_json_lacks_is_written_as_the_help_says() -> None:
     assert json.loads(out) == {
         "id": "a",
         "text": None,
-        "metadata": {"day": "2024-02-29", "price": None, "odd": "\x1b[31m"},
+        "metadata": {
+            "day": "2024-02-29",
+            "price": None,
+            "odd": "\x1b[31m",
+            "b": [None, {"c": 1.5}],
+        },
     }
 
 

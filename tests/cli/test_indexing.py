@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bm25rag import Analyzer, BM25Index
-from bm25rag.errors import AnalyzerChangedWarning
 from bm25rag.kernels import backend
 from support.commands import CORPUS, commands, fails, ok, run, write_jsonl
 
@@ -30,6 +28,13 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
     assert "Usage: commands" in result.stdout
     if name != "demo":
         assert f"Examples:\n    bm25rag {name}" in result.stdout
+
+
+def test_the_default_of_an_option_is_shown_unless_it_means_nothing() -> None:
+    for command, default in (("search", "[default: 10; x>=0]"), ("index", "[default: auto]")):
+        assert default in " ".join(ok(command, "--help").stdout.split())
+    assert "[default: bm25rag]" in ok("ray", "serve", "--help").stdout
+    assert "[default: 0" not in ok("search", "--help").stdout
 
 
 def test_the_group_tells_the_exit_codes() -> None:
@@ -81,24 +86,6 @@ def test_a_folder_of_markdown_is_cut_into_passages() -> None:
     assert index.get(["a.md#2"])[0].metadata["heading"] == "One > Two"
 
 
-@pytest.mark.parametrize(
-    ("format_", "ids"),
-    [("auto", ["a.txt"]), ("text", ["a.txt"]), ("lines", ["a.txt#1", "a.txt#2"])],
-)
-def test_a_text_file_is_one_document_or_one_a_line(format_: str, ids: list[str]) -> None:
-    Path("a.txt").write_text("one\ntwo\n", encoding="utf-8")
-    ok("index", "a.txt", "-o", "saved", "--format", format_)
-    assert BM25Index.open("saved").ids() == ids
-
-
-def test_fields_are_named_by_options() -> None:
-    write_jsonl(Path("c.jsonl"), [{"url": 7, "head": "red", "body": "boat", "lang": "en", "x": 1}])
-    fields = ["--id-field", "url", "--text-field", "body", "--text-field", "head"]
-    ok("index", "c.jsonl", "-o", "saved", *fields, "--metadata-field", "lang")
-    (document,) = BM25Index.open("saved").get(["7"])
-    assert (document.text, document.metadata) == ("boat red", {"lang": "en"})
-
-
 def test_analyzer_and_scoring_are_chosen_by_options(corpus: Path) -> None:
     analysis = ["--language", "german", "--stopwords", "english", "--stemmer", "none"]
     scoring = ["--variant", "bm25+", "--k1", 0.9, "--b", 0.4, "--delta", 0.5]
@@ -114,12 +101,6 @@ def test_on_duplicate_says_which_of_two_stays(policy: str, text: str) -> None:
     write_jsonl(Path("c.jsonl"), [{"id": 1, "text": "one"}, {"id": 1, "text": "two"}])
     ok("index", "c.jsonl", "-o", "saved", "--on-duplicate", policy)
     assert [document.text for document in BM25Index.open("saved").get(["1"])] == [text]
-
-
-def test_a_duplicate_id_is_an_error_and_nothing_is_saved() -> None:
-    write_jsonl(Path("c.jsonl"), [{"id": "twin", "text": "one"}, {"id": "twin", "text": "two"}])
-    fails(3, "'twin'", "index", "c.jsonl", "-o", "saved")
-    assert not Path("saved").exists()
 
 
 def test_an_index_is_replaced_only_by_force(saved: Path, corpus: Path) -> None:
@@ -208,35 +189,6 @@ def test_an_empty_path_is_not_the_current_folder(saved: Path, words: tuple[str, 
     assert len(BM25Index.open(saved)) == 4
 
 
-def test_a_bad_line_is_named_by_file_and_number(corpus: Path) -> None:
-    with corpus.open("a", encoding="utf-8") as file:
-        file.write('{"_id": "late"\n')
-    fails(3, "corpus.jsonl:5: invalid JSON", "index", corpus, "-o", "saved", "--on-error", "stop")
-    assert not Path("saved").exists()
-    result = run("index", corpus, "-o", "saved")
-    assert result.exit_code == 4
-    assert "Skipped 1 line: corpus.jsonl:5: invalid JSON" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "complaint"),
-    [
-        ("--language", "klingon", "klingon"),
-        ("--stopwords", "klingon", "klingon"),
-        ("--stemmer", "klingon", "klingon"),
-        ("--b", "2", "b must"),
-        ("--k1", "nan", "k1 must"),
-        ("--delta", "1", "delta"),
-        ("--variant", "bm42", "bm42"),
-        ("--passage-size", "0", "0 is not in the range"),
-    ],
-)
-def test_wrong_values_are_the_command_lines_fault(
-    corpus: Path, option: str, value: str, complaint: str
-) -> None:
-    fails(2, complaint, "index", corpus, "-o", "saved", option, value)
-
-
 def test_a_terminal_is_shown_the_progress(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "4 docs" not in ok("index", corpus, "-o", "quiet").output
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -313,32 +265,6 @@ def test_doctor_tells_whether_compiled_code_runs(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("BM25RAG_KERNELS", "numpy")
     monkeypatch.setattr(backend, "why_not_compiled", lambda: None)
     assert "numpy, as BM25RAG_KERNELS asks" in ok("doctor").stdout
-
-
-@pytest.mark.parametrize("words", [["search", "{}", "x"], ["stats", "{}"], ["verify", "{}"]])
-def test_a_folder_without_an_index_is_named(words: list[str]) -> None:
-    Path("empty").mkdir()
-    for folder in ("empty", "gone"):
-        fails(3, folder, *[word.format(folder) for word in words])
-    for command in ("add", "delete"):
-        fails(3, "gone", command, "gone", Path(__file__))
-    fails(3, "gone", "compact", "gone")
-
-
-@pytest.mark.filterwarnings("always")
-def test_a_warning_is_one_line_on_the_standard_error(
-    saved: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    index = BM25Index.open(saved)
-
-    def open_with_a_warning(path: Path, **options: object) -> BM25Index:
-        warnings.warn("the stems differ", AnalyzerChangedWarning, stacklevel=2)
-        return index
-
-    monkeypatch.setattr(BM25Index, "open", open_with_a_warning)
-    result = ok("search", saved, "red", "--format", "trec")
-    assert result.stderr == "Warning: the stems differ\n"
-    assert len(result.stdout.splitlines()) == 2
 
 
 def test_debug_shows_the_traceback_of_an_error_too() -> None:

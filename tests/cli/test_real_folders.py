@@ -295,20 +295,25 @@ def test_folders_that_the_system_makes_up_are_refused() -> None:
     fails(3, "/proc: a file system that the system makes up", "index", "/proc", "-o", "saved")
 
 
-def test_a_file_that_goes_during_the_run_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    write("d/a.md", "fine")
-    write("d/b.md", "gone")
-    write("d/c.md", "fine")
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [(FileNotFoundError, "No such file or directory"), (PermissionError, "Permission denied")],
+)
+def test_a_file_that_goes_or_that_the_system_refuses_is_skipped(
+    monkeypatch: pytest.MonkeyPatch, error: type[OSError], why: str
+) -> None:
+    for name in "abc":
+        write(f"d/{name}.md", "words")
     open_path = Path.open
 
-    def vanish(self: Path, *words: Any, **options: Any) -> Any:
+    def refuse(self: Path, *words: Any, **options: Any) -> Any:
         if self.name == "b.md":
-            self.unlink()
+            raise error(0, why, str(self))
         return open_path(self, *words, **options)
 
-    monkeypatch.setattr(Path, "open", vanish)
+    monkeypatch.setattr(Path, "open", refuse)
     result = indexes(4, ["a.md#1", "c.md#1"], "d")
-    assert "Skipped d/b.md: No such file or directory" in result.stderr
+    assert f"Skipped d/b.md: {why}" in result.stderr
 
 
 # --- encodings ------------------------------------------------------------------

@@ -243,29 +243,6 @@ def test_a_source_that_stands_alone_is_no_part_to_skip() -> None:
     assert not Path("saved").exists()
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may read everything")
-def test_a_file_without_permission_is_skipped() -> None:
-    write("d/a.txt", "good")
-    write("d/b.txt", "secret").chmod(0)
-    result = indexes(4, ["a.txt#1"], "d")
-    assert "Skipped d/b.txt: Permission denied" in result.stderr
-
-
-def test_a_file_that_the_system_refuses_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    write("d/a.txt", "good")
-    write("d/b.txt", "secret")
-    open_path = Path.open
-
-    def refuse(self: Path, *words: Any, **options: Any) -> Any:
-        if self.name == "b.txt":
-            raise PermissionError(13, "Permission denied", str(self))
-        return open_path(self, *words, **options)
-
-    monkeypatch.setattr(Path, "open", refuse)
-    result = indexes(4, ["a.txt#1"], "d")
-    assert "Skipped d/b.txt: Permission denied" in result.stderr
-
-
 def test_a_kind_without_its_extra_is_skipped_in_a_folder_and_an_error_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -330,16 +307,6 @@ def test_sync_leaves_rows_alone_whose_values_are_stored_in_another_form() -> Non
     parquet.write_table(table, "d/a.parquet")
     ok("index", "d", "-o", "saved")
     assert "0 replaced, 1 unchanged" in ok("sync", "d", "saved").stderr
-
-
-def test_without_pyarrow_tables_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    write_tables()
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    result = indexes(4, ["z.csv.zst#1"], "d")
-    line = "need pyarrow: pip install 'bm25rag[arrow]'"
-    assert f"Skipped 3 files (a.feather, b.parquet, raw.parquet): Parquet and Arrow {line}" in (
-        result.stderr
-    )
 
 
 def test_a_pattern_stands_for_all_that_match_in_order() -> None:

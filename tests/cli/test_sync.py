@@ -284,10 +284,6 @@ def test_an_empty_folder_does_not_empty_the_index(docs: Path) -> None:
     assert ids() == before
 
 
-def test_an_index_that_is_not_there_says_how_to_make_it(docs: Path) -> None:
-    fails(3, "'bm25rag index' makes one", "sync", "docs", "gone")
-
-
 def test_a_file_with_an_id_twice_is_skipped_and_its_documents_stay(docs: Path) -> None:
     before = ids()
     write("docs/people.csv", "id,text\n7,Ada\n7,Grace\n")
@@ -318,11 +314,6 @@ def test_an_id_that_two_files_have_changes_nothing(docs: Path) -> None:
     write("docs/people.csv#x.md", "Grace")
     fails(3, "the id 'people.csv#x.md#1' occurs twice in the folder", "sync", "docs", "saved")
     assert ids() == before
-
-
-def test_a_writer_elsewhere_is_named(docs: Path) -> None:
-    with BM25Index.open("saved", mode="w"):
-        fails(3, "saved open; try again when it is done", "sync", "docs", "saved")
 
 
 _KILLED = """

@@ -181,14 +181,6 @@ def test_a_trec_run_which_has_no_escapes_refuses_such_ids() -> None:
         fails(3, complaint, "search", "saved", "red", "--format", "trec")
 
 
-def test_numbers_that_json_lacks_are_null() -> None:
-    index = BM25Index()
-    index.add(["red"], metadata=[{"a": float("nan"), "b": [float("inf"), {"c": 1.5}]}])
-    index.save("saved")
-    (row,) = rows(ok("search", "saved", "red", "--format", "jsonl").stdout)
-    assert row["metadata"] == {"a": None, "b": [None, {"c": 1.5}]}
-
-
 def test_a_bug_shows_its_traceback_without_control_characters(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
