@@ -55,31 +55,6 @@ def hanging(documents):
 def inventing(documents):
     return lambda query, k: ["apple", "no such document"]
 
-def repeating(documents):
-    return lambda query, k: ["apple", "apple"]
-
-def unordered(documents):
-    return lambda query, k: [("apple", 1.0), ("boat", 2.0)]
-
-def undefined(documents):
-    return lambda query, k: [("apple", float("nan"))]
-
-def numbering(documents):
-    return lambda query, k: [3, 1]
-
-class Forgetful:
-    def invoke(self, query):
-        return [type("Document", (), {"id": None})()]
-
-def forgetting(documents):
-    return Forgetful()
-
-def nothing(documents):
-    return lambda query, k: None
-
-def leaving(documents):
-    return lambda query, k: os._exit(3)
-
 def needing(documents):
     import a_package_that_nobody_has
 
@@ -102,7 +77,7 @@ def collection() -> str:
 
 
 def measure(collection: str, *systems: str, **settings: Any) -> dict[str, Any]:
-    settings = {"trials": 2, "warmup": 1, "measures": ["RR@10", "AP"]} | settings
+    settings = {"trials": 1, "warmup": 1, "measures": ["RR@10", "AP"]} | settings
     return benchmark(collection, "measured", systems, **settings)
 
 
@@ -113,7 +88,7 @@ def test_a_system_is_measured_from_end_to_end(
     for variable in ("TMPDIR", "TEMP", "TMP"):
         monkeypatch.setenv(variable, str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
-    report = measure(collection, name, cpus=1)
+    report = measure(collection, name, cpus=1, trials=2)
     assert not list((tmp_path / "temporary").iterdir()), "what is built on disk is removed"
     [row] = report["rows"]
     tiny = load_beir(collection)
@@ -222,13 +197,6 @@ def test_what_goes_wrong_in_a_system_is_in_its_row_and_the_others_go_on(collecti
         "factories:crashing": "ended by signal 6",
         "factories:raising": "failed: RuntimeError: out of luck",
         "factories:inventing": "returned nonsense: 'no such document', found for query '1'",
-        "factories:repeating": "returned nonsense: a document occurs twice for query '1'",
-        "factories:unordered": "returned nonsense: scores for query '1' are not in descending",
-        "factories:undefined": "returned nonsense: the score of 'apple' for query '1' is NaN",
-        "factories:numbering": "ids (str), or pairs of id and score, or documents that have ids",
-        "factories:forgetting": "documents that have ids; it returned None",
-        "factories:nothing": "failed: TypeError: 'NoneType' object is not iterable",
-        "factories:leaving": "ended with exit code 3",
         "factories:needing": "a_package_that_nobody_has",
         "nothing:here": "not installed: No module named 'nothing'",
         "best engine": "failed: ValueError: unknown system 'best engine'; systems are",
@@ -288,7 +256,7 @@ def test_a_benchmark_that_is_killed_in_the_middle_of_a_system_loses_that_row_alo
     script = (
         "from bm25rag.evaluation import benchmark\n"
         f"benchmark({collection!r}, 'measured', ['factories:alphabet', 'factories:hanging'],"
-        " trials=2, warmup=1, measures=['RR@10', 'AP'], log=lambda line: print(line, flush=True))"
+        " trials=1, warmup=1, measures=['RR@10', 'AP'], log=lambda line: print(line, flush=True))"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(
@@ -373,13 +341,12 @@ def test_the_command_writes_three_reports_and_refuses_what_is_wrong(collection: 
 
 @pytest.mark.slow
 def test_the_engines_that_are_installed_agree_on_a_real_collection() -> None:
-    report = benchmark(
-        str(folder_of("cranfield")),
-        "real",
-        ["bm25rag lucene", "bm25s numpy", "rank_bm25"],
-        measures=["nDCG@10"],
-        trials=1,
-    )
-    found = {one["system"]: one["measures"]["nDCG@10"] for one in report["rows"]}
+    real = load_beir(folder_of("cranfield"))
+    found = {}
+    for name in ("bm25rag lucene", "bm25s numpy", "rank_bm25"):
+        system = make_system(name)
+        system.build(list(real.read()))
+        run = run_of(system.search, real.queries, 10)
+        found[name] = evaluate(run, real.qrels, "nDCG@10").mean["nDCG@10"]
     assert found["bm25rag lucene"] == pytest.approx(found["bm25s numpy"], abs=0.02)
     assert found["rank_bm25"] < found["bm25rag lucene"], "it neither stems nor drops stop words"

@@ -91,6 +91,7 @@ def test_an_index_as_a_callable_has_the_measures_of_the_index(index: BM25Index) 
         ([("apple", 1.0), ("boat", 2.0)], ValueError, "query '1' are not in descending order"),
         ([("apple", float("nan"))], ValueError, "the score of 'apple' for query '1' is NaN"),
         ([("apple", float("inf"))], ValueError, "the score of 'apple' for query '1' is infinite"),
+        ([None], TypeError, "it returned None"),
         ([7, 8], TypeError, r"must return ids \(str\), or pairs .* it returned 7"),
         (["apple", ("boat", 1.0)], TypeError, "it returned 'apple'"),
         ([{"id": "apple"}], TypeError, "it returned {'id': 'apple'}"),
