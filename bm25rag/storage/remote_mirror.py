@@ -124,6 +124,8 @@ class Mirror:
             except (FileNotFoundError, CorruptIndexError) as error:
                 # Somebody may have saved there in between.
                 time.sleep(_PAUSE * 2**attempt)
+                if not os.path.isdir(self.folder):  # it is the copy that is gone
+                    raise
                 if self.read_manifest() != data:
                     continue
                 if isinstance(error, CorruptIndexError):

@@ -22,6 +22,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from bm25rag import BM25Index
 from bm25rag.errors import CorruptIndexError, LockedError, NotAnIndexError
+from bm25rag.storage.local_store import LocalStore
 from support.cases import first
 from support.commands import fails, ok
 from support.folders import no_leftovers
@@ -310,6 +311,24 @@ def test_a_full_disk_is_named(
     with pytest.raises(OSError, match="no space left") as caught:
         BM25Index.backup(folder, tmp_path / "backup")
     assert str(tmp_path / "backup") in str(caught.value.filename)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows keeps a folder whose lock is held")
+@pytest.mark.parametrize("link", [False, True])
+def test_a_target_that_is_removed_meanwhile_is_named(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, link: bool
+) -> None:
+    """And the source, which is whole, is not called damaged."""
+    download = LocalStore.download
+
+    def remove_target(*arguments: Any) -> None:
+        shutil.rmtree(tmp_path / "backup")
+        download(*arguments)
+
+    monkeypatch.setattr(LocalStore, "download", remove_target)
+    with pytest.raises(FileNotFoundError, match=re.escape(str(tmp_path / "backup"))):
+        BM25Index.backup(folder, tmp_path / "backup", link=link)
+    assert not (tmp_path / "backup").exists()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
