@@ -129,11 +129,12 @@ class LiveIndex:
 
     def __init__(self, state: State, attachment: Attachment) -> None:
         self.state = state
-        self.attachment = attachment
         self.saved: SavedCopy | None = None
         self._lock = WriteLock()
         # Whether it was said at exit that changes are lost.
         self._warned = False
+        # Last: after an interrupt before it, ``__del__`` has nothing to say.
+        self.attachment = attachment
         if isinstance(attachment, FolderWriter):
             _WRITERS.add(self)
             call_at_end(_warn_at_exit)

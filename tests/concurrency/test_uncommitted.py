@@ -233,3 +233,20 @@ def test_a_warning_that_is_an_error_leaves_no_lock_behind(folder: Path) -> None:
         with pytest.raises(UncommittedWarning):
             writer.close()
     BM25Index.open(folder, mode="w").close()
+
+
+def test_half_an_index_says_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while a writer was made also wrote an ``AttributeError`` to the terminal."""
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    unraisable: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    with monkeypatch.context() as patch:
+        patch.setattr("bm25rag.live.index.WriteLock", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            BM25Index.open(folder, mode="w")
+    gc.collect()
+    assert not unraisable
+    BM25Index.open(folder, mode="w").close()
