@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -273,11 +273,11 @@ def reporting(
 
     At Ctrl-C, it says what is kept of the index at ``path``, and how to go on.
     """
-    known = None if before is None else before.findings
+    known, manifest = None if before is None else before.findings, _manifest(path)
     try:
         yield
     except KeyboardInterrupt:
-        write_message(f"Interrupted: {one_line(_kept(path))}")
+        write_message(f"Interrupted: {one_line(_kept(path, manifest))}")
         raise
     except Exception:
         documents.findings.report(known)
@@ -285,9 +285,23 @@ def reporting(
     documents.findings.report(known)
 
 
-def _kept(path: Path | str) -> str:
-    """Return what is kept of an index when a change of it is interrupted, and how to go on."""
-    if is_url(path) or Path(path, MANIFEST).exists() or Path(path, SHARDED).exists():
+def _manifest(path: Path | str) -> bytes | None:
+    """Return the manifest of the index in a folder; ``None`` if there is none."""
+    for name in (SHARDED, MANIFEST):
+        with suppress(OSError):
+            return Path(path, name).read_bytes()
+    return None
+
+
+def _kept(path: Path | str, before: bytes | None) -> str:
+    """Return what is kept of an index when a change of it is interrupted, and how to go on.
+
+    ``before`` is its manifest when the change began.
+    """
+    manifest = _manifest(path)
+    if manifest != before:
+        return f"{path} had been written already; 'bm25rag stats' tells what it holds"
+    if is_url(path) or manifest is not None:
         return f"{path} is as it was; run the same command again"
     if Path(path, BUILDING).exists():
         return f"{path} keeps the documents that are done; the same command goes on from there"

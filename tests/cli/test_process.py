@@ -17,6 +17,7 @@ import pytest
 from bm25rag import BM25Index
 from bm25rag.errors import LockedError
 from support.cases import first
+from support.commands import run
 from support.environment import ROOT
 
 # --- as a process ---------------------------------------------------------------
@@ -168,6 +169,24 @@ def test_ctrl_c_during_a_sync_leaves_the_index_as_it_was(saved: Path) -> None:
     said = b"Interrupted: saved is as it was; run the same command again\n"
     assert (err, process.returncode) == (said, 130)
     assert BM25Index.open(saved, verify=True).ids() == before
+
+
+@pytest.mark.parametrize("words", ["add saved new.txt", "index new.txt -o new"])
+def test_ctrl_c_after_the_commit_does_not_say_that_nothing_was_written(
+    saved: Path, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who ran the same command again was told that there is an index, or added twice."""
+
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    Path("new.txt").write_text("new", encoding="utf-8")
+    monkeypatch.setattr("bm25rag.storage.folder_writer.FolderWriter._clean", interrupt)
+    result = run(*words.split())
+    path = "saved" if "saved" in words else "new"
+    said = f"Interrupted: {path} had been written already; 'bm25rag stats' tells what it holds\n"
+    assert (result.stderr, result.exit_code) == (said, 130)
+    assert "new.txt" in BM25Index.open(path, verify=True)
 
 
 @pytest.mark.parametrize(
