@@ -205,7 +205,7 @@ class BM25Index:
 
             build_index(documents, folder, plan)
         else:
-            from bm25rag.sharded.building import build_sharded
+            from bm25rag.building.shards import build_sharded
 
             build_sharded(documents, folder, shards, plan)
         return cls.open(folder, tokenizer=empty.analyzer.any_tokenizer)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bm25rag.common.checks import check_flag
 from bm25rag.common.clock import iso_time
 from bm25rag.common.urls import is_url
-from bm25rag.opening import find_mirror, local_folder, mirror_of
-from bm25rag.storage.kept_commits import AnyManifest, read_kept
-from bm25rag.storage.manifest import is_sharded, read_manifest
+from bm25rag.opening import find_mirror, local_folder
+from bm25rag.storage.kept_commits import read_kept
+from bm25rag.storage.manifest import read_manifest
 
 if TYPE_CHECKING:
     from bm25rag.storage.remote_mirror import Store
@@ -45,23 +44,14 @@ def verify(
     path, cache, storage_options
         As in ``open``; what is behind a URL is fetched into the cache.
     """
+    from bm25rag.storage.verify import verify_folder
+
     if is_url(path):
         mirror = find_mirror(str(path), cache, storage_options, offline=False)
         with mirror.synced():
-            _verify(mirror.folder)
+            verify_folder(mirror.folder)
     else:
-        _verify(local_folder(path, cache, storage_options))
-
-
-def _verify(folder: str) -> None:
-    if is_sharded(folder):
-        from bm25rag.sharded.folder import verify_sharded
-
-        verify_sharded(folder)
-    else:
-        from bm25rag.storage.verify import verify_folder
-
-        verify_folder(folder)
+        verify_folder(local_folder(path, cache, storage_options))
 
 
 def commits(path: str | PathLike[str]) -> list[Commit]:
@@ -74,12 +64,9 @@ def commits(path: str | PathLike[str]) -> list[Commit]:
     path
         The folder; of a sharded index, too.
     """
-    from bm25rag.sharded.manifest import read_sharded
-
     folder = _index_folder(path)
-    read: Callable[..., AnyManifest] = read_sharded if is_sharded(folder) else read_manifest
-    last = read(folder)
-    earlier = [one for one in read_kept(folder, read)[0].values() if one.commit < last.commit]
+    last = read_manifest(folder)
+    earlier = [one for one in read_kept(folder)[0].values() if one.commit < last.commit]
     return [
         Commit(one.commit_id, datetime.fromisoformat(iso_time(one.time)))
         for one in [*earlier, last]
@@ -128,20 +115,19 @@ def backup(
         uploaded. The same call goes on where it stopped.
     """
     from bm25rag.storage.local_store import LocalStore
-    from bm25rag.storage.remote_mirror import copy_folder
+    from bm25rag.storage.remote_mirror import Mirror, copy_folder
 
     source = LocalStore(_index_folder(path), check_flag("link", link))
     check_flag("overwrite", overwrite)
     if not is_url(target):
-        copy_folder(
-            mirror_of(source, local_folder(target, storage_options=storage_options)), overwrite
-        )
+        folder = local_folder(target, storage_options=storage_options)
+        copy_folder(Mirror(source, folder), overwrite)
     else:
         from bm25rag.storage.remote import RemoteStore
         from bm25rag.storage.remote_writer import upload_folder
 
         store = RemoteStore(str(target), storage_options)
-        upload_folder(mirror_of(source, ""), store, overwrite)
+        upload_folder(Mirror(source, ""), store, overwrite)
 
 
 def restore(
@@ -168,7 +154,7 @@ def restore(
         As in ``open``.
     """
     from bm25rag.storage.local_store import LocalStore
-    from bm25rag.storage.remote_mirror import copy_folder
+    from bm25rag.storage.remote_mirror import Mirror, copy_folder
 
     store: Store
     if is_url(source):
@@ -177,7 +163,7 @@ def restore(
         store = RemoteStore(str(source), storage_options)
     else:
         store = LocalStore(_index_folder(source, storage_options))
-    copy_folder(mirror_of(store, _index_folder(path)), check_flag("overwrite", overwrite))
+    copy_folder(Mirror(store, _index_folder(path)), check_flag("overwrite", overwrite))
 
 
 def repair(path: str | PathLike[str], *, dry_run: bool = False) -> list[Damage]:
@@ -211,10 +197,6 @@ def repair(path: str | PathLike[str], *, dry_run: bool = False) -> list[Damage]:
     """
     folder = _index_folder(path)
     check_flag("dry_run", dry_run)
-    if is_sharded(folder):
-        from bm25rag.sharded.repair import repair_sharded
-
-        return repair_sharded(folder, dry_run)
     from bm25rag.storage.repair import repair_folder
 
     return repair_folder(folder, dry_run)

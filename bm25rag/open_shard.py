@@ -18,8 +18,8 @@ from bm25rag.documents import Hit, Hits
 from bm25rag.index import BM25Index
 from bm25rag.live.index import LiveIndex, State
 from bm25rag.opening import local_folder
-from bm25rag.sharded.folder import ShardedReader
 from bm25rag.storage.attachment import Unattached
+from bm25rag.storage.folder_reader import FolderReader
 
 __all__ = ["OpenShard", "Ranking", "merge_hits", "merge_rankings", "open_shard"]
 
@@ -81,16 +81,17 @@ def open_shard(
     """
     only, mirror = check_count("number", number), None
     if is_url(folder):
-        from bm25rag.sharded.remote import ShardedMirror
-        from bm25rag.storage.remote_mirror import find_cache
+        from bm25rag.storage.remote_mirror import Mirror, find_cache
 
-        mirror = ShardedMirror(*find_cache(str(folder), cache, storage_options), only)
+        mirror = Mirror(*find_cache(str(folder), cache, storage_options), only)
     path = local_folder(folder, cache, storage_options) if mirror is None else mirror.folder
-    reader = ShardedReader(path, mmap, tokenizer, untrusted, only)
-    reader.mirror = mirror
+    reader = FolderReader(path, mmap, tokenizer, untrusted)
+    reader.mirror, reader.only = mirror, only
     with reader.synced():
         searcher = BM25Index._from_live(LiveIndex(State.of(reader.read()), _SHARD))
-    return OpenShard(searcher, only, reader.sharded.first_rows[only], reader.sharded.commit)
+    shards = reader.manifest.shards
+    assert shards is not None
+    return OpenShard(searcher, only, shards.first_rows[only], reader.manifest.commit)
 
 
 class Ranking(NamedTuple):

@@ -15,14 +15,13 @@ from bm25rag.live.index import LiveIndex, Mode, check_analyzer, new_state, open_
 from bm25rag.storage.folder_reader import FolderReader
 from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.kept_commits import check_commit_id
-from bm25rag.storage.manifest import SHARDED, is_sharded
 from bm25rag.storage.state import State as StoredState
 from bm25rag.storage.state import check_settings
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from bm25rag.storage.remote_mirror import Mirror, Store
+    from bm25rag.storage.remote_mirror import Mirror
 
 
 def open_index(
@@ -59,10 +58,9 @@ def open_index(
                 "uploads what is new"
             )
         mirror = find_mirror(str(path), cache, storage_options, offline)
-        folder, sharded = mirror.folder, mirror.manifest == SHARDED
+        folder = mirror.folder
     else:
         mirror, folder = None, local_folder(path, cache, storage_options, offline)
-        sharded = is_sharded(folder)
 
     def empty() -> StoredState:
         settled = Analyzer(tokenizer=tokenizer) if tokenizer and not analyzer else analyzer
@@ -73,11 +71,10 @@ def open_index(
         if verify:
             reader.verify(stored)
 
-    reads, writes = _kind_of(sharded)
     writer = None
     if mode != "r":
-        writer = writes.lock(folder, seconds, empty if mode == "a" else None)
-    reader = reads(folder, mmap, tokenizer, untrusted)
+        writer = FolderWriter.lock(folder, seconds, empty if mode == "a" else None)
+    reader = FolderReader(folder, mmap, tokenizer, untrusted)
     reader.mirror, reader.commit = None if offline else mirror, commit
     index = open_folder(reader, writer, check)
     if writer is None:
@@ -111,35 +108,16 @@ def local_folder(
     return local_path(path)
 
 
-def _kind_of(sharded: bool) -> tuple[type[FolderReader], type[FolderWriter]]:
-    if not sharded:
-        return FolderReader, FolderWriter
-    from bm25rag.sharded.folder import ShardedReader, ShardedWriter
-
-    return ShardedReader, ShardedWriter
-
-
 def find_mirror(
     url: str, cache: str | PathLike[str] | None, options: dict[str, Any] | None, offline: bool
 ) -> Mirror:
     """Return the cache of what is behind a URL, which may be out of date."""
-    from bm25rag.storage.remote_mirror import find_cache
+    from bm25rag.storage.remote_mirror import Mirror, find_cache
 
-    mirror = mirror_of(*find_cache(url, cache, options), offline)
+    mirror = Mirror(*find_cache(url, cache, options))
     if offline:
         mirror.check_cached()
     return mirror
-
-
-def mirror_of(store: Store, folder: str, offline: bool = False) -> Mirror:
-    """Return what keeps a folder as that of an index is, of the kind that is there, or here."""
-    if is_sharded(folder) if offline else store.read(SHARDED) is not None:
-        from bm25rag.sharded.remote import ShardedMirror
-
-        return ShardedMirror(store, folder)
-    from bm25rag.storage.remote_mirror import Mirror
-
-    return Mirror(store, folder)
 
 
 def _check_commits(

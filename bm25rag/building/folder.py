@@ -15,15 +15,12 @@ from bm25rag.storage.manifest import (
     BUILDING,
     LOCK,
     is_ours,
-    is_sharded,
     manifest_path,
     read_manifest,
 )
 
-_FOLDERS = re.compile(r"commit-\d+|building")
-# What is in them beside the files of an index: parts, or shards from files and their receipts.
-_IN_BUILDING = re.compile(r"lock|manifest\.json|plan\.json|shard-\d+(\.json|-[0-9a-f]{16})|tmp\w+")
-_IN_COMMIT = re.compile(r"statistics\.bin|shard-\d+")
+# What is in the folder of a build beside the files of an index: parts, shards, and receipts.
+_IN_BUILDING = re.compile(r"lock|manifest\.json|plan\.json|shard-\d+(\.json|-[0-9a-f]{16})?|tmp\w+")
 
 
 def check_new(folder: str) -> None:
@@ -36,7 +33,7 @@ def check_new(folder: str) -> None:
     if not os.path.isdir(folder):
         raise NotAnIndexError(f"{folder} is no folder; choose another path")
     names = os.listdir(folder)  # before: an index that another process begins now is one below
-    if is_sharded(folder) or os.path.exists(manifest_path(folder)):
+    if os.path.exists(manifest_path(folder)):
         _remove_parts(os.path.join(folder, BUILDING))
         raise FileExistsError(
             f"{folder} holds an index: add to it with BM25Index.open(folder, mode='w'), "
@@ -58,12 +55,12 @@ def locked_to_build(folder: str | os.PathLike[str]) -> Iterator[tuple[str, Folde
 
 def _is_ours(folder: str, name: str) -> bool:
     """Whether a build has left this; a folder may be removed, so all in it must be ours."""
-    if not _FOLDERS.fullmatch(name):
-        return is_ours(name)
-    path, inside = os.path.join(folder, name), _IN_BUILDING if name == BUILDING else _IN_COMMIT
-    return os.path.isdir(path) and all(
-        is_ours(one) or inside.fullmatch(one) for one in os.listdir(path)
-    )
+    path = os.path.join(folder, name)
+    return is_ours(name) if name != BUILDING else os.path.isdir(path) and _holds_ours(path)
+
+
+def _holds_ours(building: str) -> bool:
+    return all(is_ours(name) or _IN_BUILDING.fullmatch(name) for name in os.listdir(building))
 
 
 def _remove_parts(building: str) -> None:
@@ -71,9 +68,9 @@ def _remove_parts(building: str) -> None:
     with suppress(OSError):  # StorageError is one
         if os.path.exists(manifest_path(building)):
             receipt = read_manifest(building).settings.get("extra")
-            ours = isinstance(receipt, dict) and receipt.get("ended") is True
+            ours = isinstance(receipt, dict) and "ended" in receipt
         else:  # it was killed while it removed them
-            ours = all(name == LOCK or is_ours(name) for name in os.listdir(building))
+            ours = _holds_ours(building)
         if ours:
             remove(building)
 

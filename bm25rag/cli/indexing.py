@@ -29,7 +29,7 @@ from bm25rag.cli.terminal import counted, write_message
 from bm25rag.common.urls import is_url
 from bm25rag.common.visible import one_line
 from bm25rag.storage.folder_lock import check_target
-from bm25rag.storage.manifest import BUILDING, MANIFEST, SHARDED
+from bm25rag.storage.manifest import BUILDING, MANIFEST
 from bm25rag.storage.remote import RemoteStore
 from bm25rag.storage.remote_writer import check_remote_target
 
@@ -287,9 +287,8 @@ def reporting(
 
 def _manifest(path: Path | str) -> bytes | None:
     """Return the manifest of the index in a folder; ``None`` if there is none."""
-    for name in (SHARDED, MANIFEST):
-        with suppress(OSError):
-            return Path(path, name).read_bytes()
+    with suppress(OSError):
+        return Path(path, MANIFEST).read_bytes()
     return None
 
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 
+from bm25rag.building.shards import even_edges
 from bm25rag.distributed.engine import cause_of, load
 from bm25rag.distributed.host import Answer, Restriction
 from bm25rag.errors import StorageError
-from bm25rag.sharded.building import even_edges
 
 # Seconds that a call may take if it does not say.
 DEADLINE = 10.0

@@ -33,7 +33,6 @@ from bm25rag.live.index import new_state
 from bm25rag.readers import FORMATS, PASSAGE_SIZE, Fields, size_limit
 from bm25rag.readers.records import Records
 from bm25rag.scoring.variants import DeltaOn, VariantName
-from bm25rag.sharded.manifest import commit_folder
 from bm25rag.storage.folder_lock import locked_folder
 from bm25rag.storage.fs import make_folder
 from bm25rag.storage.manifest import BUILDING
@@ -151,8 +150,7 @@ def build(
 
 def _parts_of(plan: Plan, dataset: Any) -> list[Any]:
     """Begin anew, and return the rows of each shard, in their order."""
-    for leftover in (os.path.join(plan.folder, BUILDING), commit_folder(plan.folder, 1)):
-        remove(leftover)
+    remove(os.path.join(plan.folder, BUILDING))
     make_folder(os.path.join(plan.folder, BUILDING))
     ordered = dataset.context.execution_options
     before, ordered.preserve_order = ordered.preserve_order, True
@@ -190,10 +188,7 @@ def _build(
         refs = [building.remote(sent, number, *part) for number, part in enumerate(each)]
         receipts: list[Receipt] = wait_for_all(refs, timeout, "shard")
         counting = ray.remote(count_shard).options(**options, num_returns=partitions + 1)
-        counted = [
-            counting.remote(folder, number, receipt, partitions)
-            for number, receipt in enumerate(receipts)
-        ]
+        counted = [counting.remote(folder, receipt, partitions) for receipt in receipts]
         totals = wait_for_all([refs[0] for refs in counted], timeout, "statistics of shard")
         merging = ray.remote(merge_partition).options(**options)
         refs = [

@@ -8,13 +8,13 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from bm25rag.analysis import Tokenizer
+from bm25rag.building.shards import even_edges
 from bm25rag.distributed.operations import OPERATIONS, Asked
 from bm25rag.errors import ClusterError, CorruptIndexError, NotAnIndexError, StorageError
 from bm25rag.filters import Filter
 from bm25rag.index import BM25Index
 from bm25rag.open_shard import OpenShard, open_shard
-from bm25rag.sharded.building import even_edges
-from bm25rag.sharded.manifest import read_sharded
+from bm25rag.storage.manifest import read_sharded
 
 _RETRIES = 20
 # How many restricted views of a shard are kept.
@@ -183,7 +183,7 @@ class Host:
     def _open(self) -> _Opened:
         for _ in range(_RETRIES):
             manifest = read_sharded(self._folder)
-            count = len(manifest.shards)
+            count = manifest.shard_count
             edges = even_edges(count, self._parts)
             shards: list[_Shard] = []
             failed: dict[int, str] = {}

@@ -20,7 +20,7 @@ from bm25rag.distributed.client import RayIndex
 from bm25rag.distributed.engine import NAMESPACE, SMALLEST, remove_groups, start, wait_for_all
 from bm25rag.distributed.host import Host
 from bm25rag.errors import ClusterError
-from bm25rag.sharded.manifest import read_sharded
+from bm25rag.storage.manifest import read_sharded
 
 _ACTOR = re.compile(r"(.+)/(\d+)\.(\d+)/(\d+)\.(\d+)")
 
@@ -69,7 +69,7 @@ def serve(
     """
     path, seconds = local_path(folder), check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
     check_count("concurrency", concurrency, least=1)
-    copies, shards = check_count("replicas", replicas, least=1), len(read_sharded(path).shards)
+    copies, shards = check_count("replicas", replicas, least=1), read_sharded(path).shard_count
     cpus = check_real("num_cpus", num_cpus, SMALLEST, float("inf"))
     if not name or "/" in name:
         raise ValueError(f"name must not be empty and have no '/', got {name!r}")

@@ -27,6 +27,7 @@ import numpy as np
 from bm25rag.building.build import build_index
 from bm25rag.building.folder import remove
 from bm25rag.building.plan import check_plan
+from bm25rag.building.shards import publish
 from bm25rag.columns.column import select_strings
 from bm25rag.columns.merge import JoinedTerms
 from bm25rag.columns.string_table import StringTable
@@ -36,18 +37,16 @@ from bm25rag.documents import Document
 from bm25rag.errors import CorruptIndexError, DuplicateIdError, NotAnIndexError
 from bm25rag.index import BM25Index
 from bm25rag.segments.view import add_tokens
-from bm25rag.sharded.building import publish
-from bm25rag.sharded.manifest import commit_folder, shard_folder, shard_receipt
-from bm25rag.sharded.statistics import (
+from bm25rag.storage.fs import make_folder
+from bm25rag.storage.manifest import BUILDING, manifest_path, read_sealed, replace_sealed
+from bm25rag.storage.segment_files import read_index
+from bm25rag.storage.shard_statistics import (
     LocalStatistics,
     TermCounts,
     join_partitions,
     merge_counts,
     partition_of,
 )
-from bm25rag.storage.fs import make_folder
-from bm25rag.storage.manifest import BUILDING, manifest_path, read_sealed, replace_sealed
-from bm25rag.storage.segment_files import read_index
 from bm25rag.storage.state import State, parse_settings
 
 _PLAN = "plan.json"
@@ -125,7 +124,6 @@ def begin(plan: Plan) -> None:
         if os.path.exists(manifest_path(building)):
             raise _differing(plan.folder, "its documents did not come from files") from None
         remove(building)
-        remove(commit_folder(plan.folder, 1))  # of a build that was given up
         make_folder(building)
         replace_sealed(building, _PLAN, _PLAN_FORMAT, body, ())
         return
@@ -171,7 +169,7 @@ def _read_receipt(plan: Plan, number: int) -> Receipt | None:
         receipt = Receipt(
             body["attempt"], [Fingerprint(*file) for file in body["files"]], body["documents"]
         )
-        if os.path.exists(manifest_path(built_folder(folder, number, receipt))):
+        if os.path.exists(manifest_path(built_folder(folder, receipt))):
             return receipt
     return None
 
@@ -180,10 +178,9 @@ def _receipt_name(number: int) -> str:
     return f"shard-{number:04d}.json"
 
 
-def built_folder(folder: str, number: int, receipt: Receipt) -> str:
-    """Return where a shard is: ``finish`` moves it from where it was built."""
-    attempt = os.path.join(folder, BUILDING, receipt.attempt)
-    return attempt if os.path.exists(attempt) else shard_folder(folder, 1, number)
+def built_folder(folder: str, receipt: Receipt) -> str:
+    """Return where a shard was built."""
+    return os.path.join(folder, BUILDING, receipt.attempt)
 
 
 # --- shards -----------------------------------------------------------------------------
@@ -229,10 +226,7 @@ def write_shard(
 ) -> Receipt:
     """Write a shard into a folder of its own; ``counts`` are read when that is done."""
     attempt = f"shard-{number:04d}-{os.urandom(8).hex()}"
-    receipt = shard_receipt(number, None)
-    steps = check_plan(
-        plan.empty, plan.memory, plan.store_text, "error", False, plan.threads, receipt
-    )
+    steps = check_plan(plan.empty, plan.memory, plan.store_text, "error", False, plan.threads, {})
     build_index(documents, os.path.join(plan.folder, BUILDING, attempt), steps)
     return Receipt(attempt, files, counts)
 
@@ -261,10 +255,10 @@ def _duplicate(id: str, one: str, other: str) -> DuplicateIdError:
 # --- statistics -------------------------------------------------------------------------
 
 
-def count_shard(folder: str, number: int, receipt: Receipt, partitions: int) -> list[Any]:
+def count_shard(folder: str, receipt: Receipt, partitions: int) -> list[Any]:
     """Return the documents and tokens of a shard that is built, and each partition's ``Counts``."""
-    path = built_folder(folder, number, receipt)
-    manifest, views = read_index(path, mapped=True, known={})
+    path = built_folder(folder, receipt)
+    manifest, views, _ = read_index(path, mapped=True, known={})
     local = LocalStatistics(views, parse_settings(path, manifest.settings).parameters)
     for view in views:
         view.segment.ids.check_all()
@@ -300,7 +294,7 @@ def check_unique(plan: Plan, receipts: Sequence[Receipt], merged: Sequence[Merge
         places = []
         for number, receipt in enumerate(receipts):
             shard = BM25Index.open(
-                built_folder(plan.folder, number, receipt),
+                built_folder(plan.folder, receipt),
                 tokenizer=plan.empty.analyzer.any_tokenizer,
             )
             place = shard._snapshot.find(id)
@@ -321,21 +315,14 @@ def finish(
     merged: Sequence[TermCounts],
     extra: dict[str, Any],
 ) -> None:
-    """Move the shards to their places and commit them as an index.
+    """Commit the shards as an index.
 
     ``totals`` are the documents and tokens of each shard, ``merged`` all merged partitions, in
     order, and ``extra`` is what to keep with the index.
     """
-    make_folder(commit_folder(plan.folder, 1))
-    for number, receipt in enumerate(receipts):
-        source = built_folder(plan.folder, number, receipt)
-        target = shard_folder(plan.folder, 1, number)
-        if source != target:
-            remove(target)
-            os.rename(source, target)
     documents = sum(of_shard for of_shard, _ in totals)
     tokens = add_tokens(of_shard for _, of_shard in totals)
     state = plan.empty._replace(extra=extra, probe=plan.empty.analyzer.probe())
-    publish(
-        plan.folder, len(receipts), join_partitions(documents, tokens, merged), state.settings()
-    )
+    shards = [built_folder(plan.folder, receipt) for receipt in receipts]
+    publish(plan.folder, shards, state, join_partitions(documents, tokens, merged))
+    remove(os.path.join(plan.folder, BUILDING))

@@ -17,7 +17,6 @@ from bm25rag.storage.manifest import (
     BUILDING,
     LOCK,
     MANIFEST,
-    SHARDED,
     is_ours,
     read_manifest,
     unfinished,
@@ -45,13 +44,12 @@ def check_target(folder: str) -> None:
     if not os.path.isdir(folder):
         raise NotAnIndexError(f"{folder} is a file; choose a folder")
     names = os.listdir(folder)
-    if SHARDED in names:  # also beside a manifest: a crash of restore leaves both
-        raise NotAnIndexError(
-            f"{folder} holds a sharded index, which a plain one does not replace; remove it first, "
-            "or choose another folder"
-        )
     if MANIFEST in names:
-        read_manifest(folder, writing=True)
+        if read_manifest(folder, writing=True).shards is not None:
+            raise NotAnIndexError(
+                f"{folder} holds a sharded index, which a plain one does not replace; remove it "
+                "first, or choose another folder"
+            )
     elif BUILDING in names:
         raise NotAnIndexError(unfinished(folder))
     elif any(name != LOCK and not is_ours(name) for name in names):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,11 +17,12 @@ from bm25rag.storage.attachment import Attachment
 from bm25rag.storage.checked_columns import is_damaged
 from bm25rag.storage.file_identity import FileMark
 from bm25rag.storage.kept_commits import find_commit
-from bm25rag.storage.manifest import MANIFEST, Manifest, read_manifest
-from bm25rag.storage.segment_files import SavedCopy, read_index
+from bm25rag.storage.manifest import Manifest, manifest_path, read_manifest
+from bm25rag.storage.segment_files import Commit, SavedCopy, read_index
 from bm25rag.storage.state import NO_ANALYZER, State, check_counts, parse_settings
 
 if TYPE_CHECKING:
+    from bm25rag.segments.statistics import Statistics
     from bm25rag.storage.remote_mirror import Mirror
 
 
@@ -31,16 +31,17 @@ class FolderReader(Attachment):
 
     Its files are ``mapped``, or read into memory. ``untrusted`` refuses what a stranger could
     misuse, and verifies the rest. ``mirror`` keeps the folder as a remote one is; ``None`` if it is
-    no cache. ``commit`` is the id of the one commit to read; ``None`` for the last.
+    no cache. ``commit`` is the id of the one commit to read; ``None`` for the last. ``only`` is the
+    one shard to read; ``None`` for all.
     ``opened_by`` opens the index again, for pickles; its first argument is the path or URL.
     """
 
     description = "an index opened with mode='r'"
     advice = "open it with mode='w' to change it, or change a copy in memory, copy.copy(index)"
     read_only = True
-    manifest_name = MANIFEST
     mirror: Mirror | None = None
     commit: str | None = None
+    only: int | None = None
     opened_by: partial[Any]
 
     def __init__(
@@ -62,6 +63,10 @@ class FolderReader(Attachment):
     def committed(self) -> str | None:
         return iso_time(self.manifest.time)
 
+    @property
+    def shard_count(self) -> int:
+        return self.manifest.shard_count
+
     def synced(self) -> AbstractContextManager[None]:
         """Bring a cache up to date, and keep it there while it is read."""
         return nullcontext() if self.mirror is None else self.mirror.synced()
@@ -71,18 +76,21 @@ class FolderReader(Attachment):
         before = self._state
         mark = self._make_mark()
         old = before.views if before and not self._is_damaged() else ()
-        known = dict(zip(self.manifest.stored if old else (), old, strict=True))
-        manifest, views = read_index(self.folder, self._mapped, known, self._read_manifest)
-        state = self._interpret(manifest, views)
-        self.manifest, self._state, self._mark = manifest, state, mark
+        stored = self.manifest.only(self.only, self.folder).stored if old else ()
+        known = dict(zip(stored, old, strict=True))
+        read = self._read_manifest, self.only
+        commit = read_index(self.folder, self._mapped, known, *read)
+        state = self._interpret(commit)
+        self.manifest, self._state, self._mark = commit.manifest, state, mark
         return state
 
     def _read_manifest(self, folder: str) -> Manifest:
         """Read the manifest of the last commit, or of the one that is asked for."""
-        return find_commit(folder, self.commit, read_manifest)
+        return find_commit(folder, self.commit)
 
-    def _interpret(self, manifest: Manifest, views: list[SegmentView]) -> State:
+    def _interpret(self, commit: Commit) -> State:
         """Make the state of a commit, given its files."""
+        manifest, views, statistics = commit
         before, old, new = self._state, self.manifest.settings, manifest.settings
         settings = parse_settings(self.folder, new, views)
         if before and all(new[name] == old[name] for name in ("analyzer", "probe")):
@@ -91,7 +99,8 @@ class FolderReader(Attachment):
             analyzer = self._analyzer(new, settings.probe)
         if self._untrusted:
             check_counts(self.folder, manifest.commit, settings.next_id)
-            _verify(views)
+            self._verify(*commit)
+        part = "" if self.only is None else f"/{self.only}"
         return State(
             analyzer,
             settings.parameters,
@@ -99,12 +108,24 @@ class FolderReader(Attachment):
             settings.next_id,
             settings.probe,
             settings.extra,
-            commit_id=manifest.commit_id,
+            statistics,
+            manifest.commit_id + part,
         )
 
     def verify(self, state: State) -> None:
         """Check all that a state has read from files; raise ``CorruptIndexError``."""
-        _verify(state.views)
+        self._verify(self.manifest, state.views, state.statistics)
+
+    def _verify(
+        self, manifest: Manifest, views: list[SegmentView], statistics: Statistics | None
+    ) -> None:
+        from bm25rag.storage.verify import verify_segments  # it needs what writes need
+
+        verify_segments(views)
+        if statistics is not None and self.only is None:
+            from bm25rag.storage.shard_statistics import check_statistics
+
+            check_statistics(self.folder, manifest, views, statistics)
 
     def saved_copy(self) -> SavedCopy | None:
         """Return what an index that was read from here knows about the folder."""
@@ -119,7 +140,7 @@ class FolderReader(Attachment):
         if self.commit is not None or (self._mark is not None and self._mark.is_current()):
             return False
         mark = self._make_mark()
-        if not self._was_read():
+        if read_manifest(self.folder) != self.manifest:
             return True
         self._mark = mark  # the same commit in another file: a copy that was restored
         return False
@@ -131,14 +152,10 @@ class FolderReader(Attachment):
         terms = [] if state.statistics is None else [state.statistics.terms]
         return any(map(is_damaged, [*terms, *(view.segment.ids for view in state.views)]))
 
-    def _was_read(self) -> bool:
-        """Whether the last commit of the folder is the one read last."""
-        return read_manifest(self.folder) == self.manifest
-
     def _make_mark(self) -> FileMark:
         # Always before the manifest is read: the mark of an older one costs one more look, the
         # mark of a newer one would hide a commit.
-        return FileMark(os.path.join(self.folder, self.manifest_name))
+        return FileMark(manifest_path(self.folder))
 
     def _analyzer(self, settings: dict[str, Any], probe: Mapping[str, str]) -> Analyzer:
         own = settings["analyzer"]
@@ -159,12 +176,6 @@ class FolderReader(Attachment):
             raise ValueError(message) from error
         _warn_of_changes(analyzer, probe, str(settings.get("snowball")))
         return analyzer
-
-
-def _verify(views: Sequence[SegmentView]) -> None:
-    from bm25rag.storage.verify import verify_segments  # it needs what writes need
-
-    verify_segments(views)
 
 
 def _probed(analyzer: Analyzer, probe: list[str]) -> tuple[list[str], list[str]]:

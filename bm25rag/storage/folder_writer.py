@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from bm25rag.common.clock import iso_time
 from bm25rag.common.logs import tell
@@ -13,14 +15,13 @@ from bm25rag.errors import NotAnIndexError, ReadOnlyError
 from bm25rag.segments.changes import Changes
 from bm25rag.segments.segment import Segment
 from bm25rag.segments.view import SegmentView
-from bm25rag.storage.attachment import Attachment
+from bm25rag.storage.attachment import Attachment, MergeSome
 from bm25rag.storage.checksummed_file import FileRecord
 from bm25rag.storage.file_identity import FileMark
 from bm25rag.storage.folder_lock import FolderLock, check_target, folder_to_fill, lock_folder
 from bm25rag.storage.fs import flush_folder, free_bytes, is_same
 from bm25rag.storage.kept_commits import drop_expired, keep_manifest
 from bm25rag.storage.manifest import (
-    MANIFEST,
     Manifest,
     clean,
     manifest_path,
@@ -40,7 +41,6 @@ class FolderWriter(Attachment):
     description = "an index that is changed here"
     read_only = False
     packed = True  # whether texts are
-    manifest_name = MANIFEST
 
     def __init__(self, folder: str, held: FolderLock) -> None:
         self.folder: str = folder
@@ -49,6 +49,8 @@ class FolderWriter(Attachment):
         self._mark = FileMark(folder)
         self._manifest = Manifest(0, {}, (), ())
         self._state: State | None = None
+        # The shard of each segment, in a sharded index.
+        self._shard_of: WeakKeyDictionary[Segment, int] = WeakKeyDictionary()
         # For how many milliseconds commits are kept after a later one has replaced them.
         self.keep: int = 0
 
@@ -108,6 +110,10 @@ class FolderWriter(Attachment):
     def committed(self) -> str | None:
         return iso_time(self._manifest.time)
 
+    @property
+    def shard_count(self) -> int:
+        return self._manifest.shard_count
+
     def room(self, views: Sequence[SegmentView]) -> float:
         """Return how many bytes of merged segments the disk has room for, and as many again.
 
@@ -116,7 +122,44 @@ class FolderWriter(Attachment):
         """
         stored = {view.segment for view in self.last.views}
         new = sum(view.segment.nbytes for view in views if view.segment not in stored)
-        return (free_bytes(self.folder) - new) / 2
+        return (free_bytes(self.folder) - new) / 2 / max(1, self.shard_count)
+
+    def tidy(self, views: Sequence[SegmentView], merge_some: MergeSome) -> Sequence[SegmentView]:
+        """Merge as much as a write may in each shard, given the segments that it has left."""
+        if self._manifest.shards is None:
+            return merge_some(views)
+        each = [merge_some(group) for group in self.group(views)]
+        for shard, group in enumerate(each):
+            self._assign(group, shard)
+        return [*chain.from_iterable(each)]
+
+    def replace(self, views: Sequence[SegmentView], merged: Segment) -> None:
+        if views[0].segment in self._shard_of:
+            self._shard_of[merged] = self._shard_of[views[0].segment]
+
+    def group(self, views: Sequence[SegmentView]) -> Sequence[Sequence[SegmentView]]:
+        """Divide all segments into shards.
+
+        New segments, which are the last ones, belong to the last shard; if that has reached its
+        capacity, to a new one.
+        """
+        if (shards := self._manifest.shards) is None:
+            return [views]
+        groups: list[list[SegmentView]] = [[] for _ in shards.segments]
+        for view in views:
+            shard = self._shard_of.get(view.segment)
+            if shard is None:
+                full = sum(one.count for one in groups[-1]) >= shards.capacity
+                shard = len(groups) if full else len(groups) - 1
+                self._shard_of[view.segment] = shard
+            while shard >= len(groups):
+                groups.append([])
+            groups[shard].append(view)
+        return groups
+
+    def _assign(self, views: Sequence[SegmentView], shard: int) -> None:
+        for view in views:
+            self._shard_of[view.segment] = shard
 
     @property
     def last(self) -> State:
@@ -127,12 +170,15 @@ class FolderWriter(Attachment):
 
     def take_over(self, reader: FolderReader, state: State) -> None:
         """Start from what has been read of the folder while it was locked."""
-        self.start_from(reader.manifest)
+        self.start_from(reader.manifest, state.views)
         self._state = state
 
-    def start_from(self, manifest: Manifest) -> None:
-        """Start from the manifest of the last commit."""
+    def start_from(self, manifest: Manifest, views: Sequence[SegmentView] = ()) -> None:
+        """Start from the manifest of the last commit, and its segments."""
         self._manifest = manifest
+        if manifest.shards is not None:
+            for shard, (first, last) in enumerate(pairwise(manifest.shards.edges)):
+                self._assign(views[first:last], shard)
         self.keep = manifest.settings.get("keep", 0)
 
     def holds(self, folder: str) -> bool:
@@ -145,21 +191,22 @@ class FolderWriter(Attachment):
         """Make a state durable; the ``known`` files (``None``: the last commit's) are there."""
         self.check_place()
         if self.keep and self._manifest.commit:
-            keep_manifest(self.folder, self.manifest_name, self._manifest.commit)
+            keep_manifest(self.folder, self._manifest.commit)
         manifest = self._write(self._manifest.commit + 1, state, known)
         # From here on the commit may be visible, so its files stay, whatever fails.
         try:
-            self._replace(manifest)
+            replace_manifest(self.folder, manifest)
         except BaseException:
             # An interrupt may have come after the commit became visible.
             with suppress(OSError):
-                if self._read().commit == manifest.commit:
+                if read_manifest(self.folder).commit == manifest.commit:
                     self._install(manifest, state)
             raise
         # It is visible now, so a rollback goes back to it even if the flush fails.
         self._install(manifest, state)
         flush_folder(self.folder)
-        self._clean()
+        kept = drop_expired(self.folder, self._manifest, self.keep)
+        clean(self.folder, self._manifest, *kept.values())
 
     def _write(
         self, commit: int, state: State, known: Mapping[Segment | Changes, FileRecord] | None
@@ -167,19 +214,19 @@ class FolderWriter(Attachment):
         """Write everything of a commit but its manifest."""
         if known is None:
             known = {} if self._state is None else files_of(self._state.views, self._manifest)
-        settings = self.settings_of(state)
-        return write_files(self.folder, commit, settings, state.views, known, self.packed)
+        written = (self.settings_of(state), state.views, known, self.packed)
+        if (before := self._manifest.shards) is None:
+            return write_files(self.folder, commit, *written)
+        from bm25rag.storage.shard_statistics import count_shards  # few indexes are sharded
 
-    def _replace(self, manifest: Manifest) -> None:
-        replace_manifest(self.folder, manifest)
-
-    def _read(self) -> Manifest:
-        return read_manifest(self.folder)
-
-    def _clean(self) -> None:
-        """Remove what neither the last commit nor one that is kept needs."""
-        kept = drop_expired(self.folder, self._manifest, self.keep, read_manifest)
-        clean(self.folder, self._manifest, *kept.values())
+        segments = tuple(map(len, self.group(state.views)))
+        shards = count_shards(self.folder, state, segments, before.capacity)
+        try:
+            return write_files(self.folder, commit, *written)._replace(shards=shards)
+        except BaseException:
+            with suppress(OSError):  # the disk may be full
+                os.unlink(os.path.join(self.folder, shards.statistics.name))
+            raise
 
     def check_place(self) -> None:
         """Raise if this is another process or another folder than the one that took the lock."""

@@ -6,9 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol, TypeVar
 
 from bm25rag.common.patterns import late_pattern
 from bm25rag.errors import (
@@ -18,28 +16,10 @@ from bm25rag.errors import (
     NotAnIndexError,
 )
 from bm25rag.storage.fs import link_file, replacing
+from bm25rag.storage.manifest import Manifest, manifest_path, read_manifest
 
 _KEPT = late_pattern(r"commit-\d{1,19}\.json")
 _ID = late_pattern(r"(\d{1,19})-[0-9a-f]{16}")
-
-
-class AnyManifest(Protocol):
-    """A manifest, of a sharded index or not."""
-
-    @property
-    def commit(self) -> int:
-        """The number of the commit."""
-
-    @property
-    def time(self) -> int:
-        """When it was made."""
-
-    @property
-    def commit_id(self) -> str:
-        """Its id."""
-
-
-_Manifest = TypeVar("_Manifest", bound=AnyManifest)
 
 
 def kept_name(commit: int) -> str:
@@ -67,17 +47,16 @@ def drop_kept(folder: str) -> None:
                 os.unlink(os.path.join(folder, name))
 
 
-def find_commit(folder: str, id: str | None, read: Callable[..., _Manifest]) -> _Manifest:
+def find_commit(folder: str, id: str | None) -> Manifest:
     """Return the manifest of a commit, for ``None`` of the last one.
 
-    ``read`` is ``read_manifest`` or ``read_sharded``, whose errors this raises, and a
-    ``CommitNotFoundError`` if the folder does not hold the commit.
+    It raises as ``read_manifest``, and ``CommitNotFoundError`` if the folder does not hold it.
     """
-    last = read(folder)
+    last = read_manifest(folder)
     if id is None or last.commit_id == id:
         return last
     with suppress(NotAnIndexError):
-        kept = read(folder, name=kept_name(int(id.partition("-")[0])))
+        kept = read_manifest(folder, name=kept_name(int(id.partition("-")[0])))
         if kept.commit_id == id:
             return kept
     raise CommitNotFoundError(
@@ -86,17 +65,15 @@ def find_commit(folder: str, id: str | None, read: Callable[..., _Manifest]) -> 
     )
 
 
-def read_kept(
-    folder: str, read: Callable[..., _Manifest]
-) -> tuple[dict[int, _Manifest], list[str]]:
+def read_kept(folder: str) -> tuple[dict[int, Manifest], list[str]]:
     """Return the kept commits by number, ascending, and the names of damaged manifests."""
-    kept: dict[int, _Manifest] = {}
+    kept: dict[int, Manifest] = {}
     damaged: list[str] = []
     for name in os.listdir(folder):
         if _KEPT.fullmatch(name) is None:
             continue
         try:
-            manifest = read(folder, name=name)
+            manifest = read_manifest(folder, name=name)
         except (CorruptIndexError, FormatVersionError):  # no newer format is beside an older last
             damaged.append(name)
             continue
@@ -109,21 +86,19 @@ def read_kept(
     return dict(sorted(kept.items())), damaged
 
 
-def keep_manifest(folder: str, name: str, commit: int) -> None:
+def keep_manifest(folder: str, commit: int) -> None:
     """Give the manifest of the last commit the name under which it stays."""
     path = os.path.join(folder, kept_name(commit))
     with replacing(path, os.path.join(folder, "manifest")) as new:
-        link_file(os.path.join(folder, name), new)
+        link_file(manifest_path(folder), new)
 
 
-def drop_expired(
-    folder: str, last: _Manifest, keep: int, read: Callable[..., _Manifest]
-) -> dict[int, _Manifest]:
+def drop_expired(folder: str, last: Manifest, keep: int) -> dict[int, Manifest]:
     """Remove manifests of commits that a later one has replaced ``keep`` milliseconds ago.
 
     Returns those that stay, by number. What only the others name may be removed.
     """
-    kept, gone = read_kept(folder, read)
+    kept, gone = read_kept(folder)
     kept.pop(last.commit, None)  # of a commit that was interrupted
     times = [manifest.time for manifest in [*kept.values(), last]][1:]
     for number, replaced in zip([*kept], times, strict=True):

@@ -74,4 +74,4 @@ class LocalStore:
                 yield file
 
     def _path(self, name: str) -> str:
-        return os.path.join(self.url, *name.split("/"))
+        return os.path.join(self.url, name)

@@ -10,9 +10,10 @@ import errno
 import json
 import os
 import zlib
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 from typing import Any, NamedTuple, TypeVar
 
 from bm25rag.common.clock import LAST_TIME
@@ -33,12 +34,12 @@ VERSION = 1
 KNOWN: frozenset[str] = frozenset()
 MANIFEST = "manifest.json"
 LOCK = "lock"
-# The manifest of a folder whose index is divided into shards; see ``bm25rag.sharded``.
-SHARDED = "sharded.json"
 # While an index is built in a folder, where its documents are gathered; see ``bm25rag.building``.
 BUILDING = "building"
 
-_OURS = late_pattern(r"(segment|changes)-[0-9a-f]{16}\.bin|manifest-[0-9a-f]{16}\.tmp")
+_OURS = late_pattern(
+    r"(segment|changes|statistics)-[0-9a-f]{16}\.bin|(manifest|download)-[0-9a-f]{16}\.tmp"
+)
 # Far larger than any real manifest; a larger one is not read.
 LARGEST_MANIFEST = 1 << 26
 # No size or count is larger.
@@ -54,11 +55,37 @@ class Stored(NamedTuple):
     changes: tuple[FileRecord, ...]
 
 
+class Shards(NamedTuple):
+    """How an index is divided into shards, of some consecutive segments each.
+
+    ``segments`` and ``documents`` are how many each has. When the last has ``capacity`` documents,
+    the next ones go to a new one. ``statistics`` is the file of those of the whole index; they
+    are of as many documents, and ``tokens`` is the sum of the lengths of these, by field.
+    """
+
+    segments: tuple[int, ...]
+    documents: tuple[int, ...]
+    capacity: int
+    tokens: tuple[int, ...]
+    statistics: FileRecord
+
+    @property
+    def edges(self) -> list[int]:
+        """Where the segments of each shard begin, and where those of the last end."""
+        return [*accumulate(self.segments, initial=0)]
+
+    @property
+    def first_rows(self) -> list[int]:
+        """The row of the first document of each shard in the whole index."""
+        return [*accumulate(self.documents, initial=0)][:-1]
+
+
 class Manifest(NamedTuple):
     """One commit: the settings, and the files of each segment in document order.
 
     ``settings`` are JSON values, see ``State.settings``; ``tokens`` is the total length of
     the documents of each segment, by field; ``time`` is when it was made, as ``now`` says it.
+    ``shards`` is ``None`` if the index is not sharded.
     """
 
     commit: int
@@ -66,11 +93,17 @@ class Manifest(NamedTuple):
     stored: tuple[Stored, ...]
     tokens: tuple[tuple[int, ...], ...]
     time: int = 0
+    shards: Shards | None = None
 
     @property
     def commit_id(self) -> str:
         """The number of the commit, and a digest of what it is: files have random names."""
         return f"{self.commit}-{digest(self[1:])}"
+
+    @property
+    def shard_count(self) -> int:
+        """How many shards there are; 0 if the index is not sharded."""
+        return 0 if self.shards is None else len(self.shards.segments)
 
     def names(self) -> list[str]:
         """Return the names of all files."""
@@ -78,7 +111,42 @@ class Manifest(NamedTuple):
 
     def records(self) -> list[FileRecord]:
         """Return what is said about all files."""
-        return [record for stored in self.stored for record in (stored.segment, *stored.changes)]
+        statistics = [] if self.shards is None else [self.shards.statistics]
+        return [
+            *chain.from_iterable((one.segment, *one.changes) for one in self.stored),
+            *statistics,
+        ]
+
+    def some(self, numbers: Sequence[int]) -> Manifest:
+        """Return the manifest of some of the segments, in their order."""
+        stored, tokens, shards = self.stored, self.tokens, self.shards
+        if shards is not None:
+            places = [bisect_left(numbers, edge) for edge in shards.edges]
+            counts = tuple(last - first for first, last in pairwise(places))
+            shards = shards._replace(segments=counts)
+        return self._replace(
+            stored=tuple(stored[number] for number in numbers),
+            tokens=tuple(tokens[number] for number in numbers),
+            shards=shards,
+        )
+
+    def only(self, shard: int | None, folder: str) -> Manifest:
+        """Return the manifest of the segments of one shard; ``None``: of all.
+
+        It raises ``NotAnIndexError`` if there are no shards in ``folder``, ``ValueError`` if it
+        has not this one.
+        """
+        if shard is None:
+            return self
+        if self.shards is None:
+            raise NotAnIndexError(
+                f"{folder} holds an index that is not sharded: use BM25Index.open"
+            )
+        if shard >= self.shard_count:
+            raise ValueError(
+                f"number must be less than {self.shard_count}, the shards, got {shard}"
+            )
+        return self.some(range(*self.shards.edges[shard : shard + 2]))
 
 
 def digest(contents: object) -> str:
@@ -91,23 +159,19 @@ def manifest_path(folder: str) -> str:
     return os.path.join(folder, MANIFEST)
 
 
-def is_sharded(folder: str) -> bool:
-    """Whether a folder holds a sharded index."""
-    return os.path.exists(os.path.join(folder, SHARDED))
-
-
 def read_manifest(folder: str, *, writing: bool = False, name: str | None = None) -> Manifest:
     """Read and check the manifest of a folder, to read it or to write to it too.
 
     ``name`` is that of the file; ``None`` for that of the last commit.
     """
-    try:
-        return read_sealed(folder, name or MANIFEST, "bm25rag", _parse_body, writing=writing)
-    except NotAnIndexError:
-        if name is None and is_sharded(folder):  # it took the place of one without
-            message = f"{folder} holds an index in shards: open it anew by BM25Index.open"
-            raise NotAnIndexError(message) from None
-        raise
+    return read_sealed(folder, name or MANIFEST, "bm25rag", _parse_body, writing=writing)
+
+
+def read_sharded(folder: str) -> Manifest:
+    """Read the manifest of a folder; raise ``NotAnIndexError`` if its index is not sharded."""
+    manifest = read_manifest(folder)
+    manifest.only(0, folder)
+    return manifest
 
 
 def read_sealed(
@@ -203,7 +267,7 @@ def _parse_body(body: Mapping[str, Any]) -> Manifest:
     for entry in body["segments"]:
         changes = tuple(_parse_record(change) for change in entry["changes"])
         stored.append(Stored(_parse_record(entry), changes))
-        tokens.append(parse_tokens(entry["tokens"]))
+        tokens.append(_parse_tokens(entry["tokens"]))
     if not isinstance(body["settings"], dict):
         raise TypeError("settings is not an object")
     manifest = Manifest(
@@ -211,12 +275,28 @@ def _parse_body(body: Mapping[str, Any]) -> Manifest:
         body["settings"],
         tuple(stored),
         tuple(tokens),
-        parse_time(body["time"]),
+        _parse_time(body["time"]),
+        _parse_shards(body["shards"], len(stored)) if "shards" in body else None,
     )
     names = manifest.names()
     if len(set(names)) != len(names):
         raise ValueError("a file is named twice")
     return manifest
+
+
+def _parse_shards(entry: Mapping[str, Any], segments: int) -> Shards:
+    shards = Shards(
+        tuple(map(natural, entry["segments"])),
+        tuple(map(natural, entry["documents"])),
+        natural(entry["capacity"]),
+        _parse_tokens(entry["tokens"]),
+        _parse_record(entry["statistics"]),
+    )
+    if not shards.segments or len(shards.segments) != len(shards.documents):
+        raise ValueError("there are no shards, or not the documents of each")
+    if sum(shards.segments) != segments:
+        raise ValueError("the segments of the shards do not add up")
+    return shards
 
 
 def _parse_record(entry: Mapping[str, Any]) -> FileRecord:
@@ -233,14 +313,14 @@ def natural(number: object) -> int:
     return number
 
 
-def parse_time(entry: object) -> int:
+def _parse_time(entry: object) -> int:
     """Return a time; raise ``ValueError`` for what no calendar has."""
     if natural(entry) > LAST_TIME:
         raise ValueError(f"{entry!r} is not a time")
     return natural(entry)
 
 
-def parse_tokens(entry: object) -> tuple[int, ...]:
+def _parse_tokens(entry: object) -> tuple[int, ...]:
     """Return lengths by field; raise ``ValueError`` for what cannot be such."""
     if not isinstance(entry, list) or not entry:
         raise ValueError(f"{entry!r:.100} are not lengths by field")
@@ -276,25 +356,21 @@ def replace_manifest(folder: str, manifest: Manifest) -> None:
         ],
     }
     counts = (manifest.commit, *chain(*manifest.tokens))
+    if (shards := manifest.shards) is not None:
+        body["shards"] = shards._asdict() | {"statistics": record_entry(shards.statistics)}
+        counts = (*counts, *shards.tokens)
     replace_sealed(folder, MANIFEST, "bm25rag", body, counts)
 
 
 def replace_sealed(
-    folder: str, name: str, format: str, body: dict[str, Any], counts: Sequence[int]
+    folder: str, name: str, format: str, body: dict[str, Any], counts: Sequence[int] = ()
 ) -> None:
-    """Replace a file by JSON values with a checksum, all at once; see ``sealed``."""
-    path = os.path.join(folder, name)
-    data = sealed(path, format, body, counts)
-    with replacing(path, os.path.join(folder, "manifest")) as new, new_file(new) as file:
-        file.write(data)
-
-
-def sealed(path: str, format: str, body: dict[str, Any], counts: Sequence[int]) -> bytes:
-    """Return JSON values with a checksum, as a file that ``path`` names in messages has them.
+    """Replace a file by JSON values with a checksum, all at once.
 
     ``format`` is what ``read_sealed`` expects; ``counts`` are numbers in ``body`` that have been
     counted up. What could not be read again is refused.
     """
+    path = os.path.join(folder, name)
     body = {"needs": {"read": [], "write": []}} | body
     outer = {
         "format": format,
@@ -304,15 +380,9 @@ def sealed(path: str, format: str, body: dict[str, Any], counts: Sequence[int]) 
         "body": body,
     }
     data = utf8(json.dumps(outer, indent=1, ensure_ascii=False))
-    _check_readable(path, counts, data)
-    return data
-
-
-def _check_readable(path: str, counts: Sequence[int], data: bytes) -> None:
-    """Refuse to write what could not be read again."""
     if len(data) > LARGEST_MANIFEST:
         raise ValueError(
-            f"the settings of {os.path.dirname(path)} take {len(data):,} bytes, of which there "
+            f"the settings of {folder} take {len(data):,} bytes, of which there "
             f"may be {LARGEST_MANIFEST:,}; keep less in extra"
         )
     for number in counts:
@@ -321,6 +391,8 @@ def _check_readable(path: str, counts: Sequence[int], data: bytes) -> None:
                 f"{path}: has counted to {number:,}, beyond what can be stored; "
                 "save the index in another folder"
             )
+    with replacing(path, os.path.join(folder, "manifest")) as new, new_file(new) as file:
+        file.write(data)
 
 
 def record_entry(record: FileRecord) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import blake2b
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from bm25rag.common.strings import utf8
 from bm25rag.errors import CorruptIndexError, NotAnIndexError, RemoteError
@@ -21,20 +21,18 @@ from bm25rag.storage.checksummed_file import ArraysFile, FileRecord, is_whole
 from bm25rag.storage.folder_lock import check_target, folder_to_fill, locked_folder
 from bm25rag.storage.fs import flush_folder, is_same, make_folder, name_file, new_file, replacing
 from bm25rag.storage.kept_commits import drop_kept
-from bm25rag.storage.manifest import LOCK, MANIFEST, SHARDED, parse_manifest
+from bm25rag.storage.manifest import (
+    MANIFEST,
+    Manifest,
+    clean,
+    manifest_path,
+    parse_manifest,
+)
 from bm25rag.storage.remote import RemoteStore, cache_root
 
 _ATTEMPTS = 5
 # Doubled each time: a store without atomic writes may show half a manifest for a moment.
 _PAUSE = 0.05
-
-
-_PART = re.compile(
-    r"(commit-\d+/(shard-\d+/)?)?"
-    r"((segment|changes)-[0-9a-f]{16}\.bin|statistics\.bin|manifest\.json)"
-    r"|commit-\d+/shard-\d+/lock"  # which building leaves
-    r"|sharded\.json|commit-\d+\.json|(manifest|download)-[0-9a-f]{16}\.tmp"
-)
 
 
 class Store(Protocol):
@@ -70,23 +68,20 @@ def find_cache(
     return store, os.path.join(cache_root(cache), f"{readable}-{digest}")
 
 
-def is_part(path: str) -> bool:
-    """Whether a file of this path, with slashes, is one that an index or a mirror has."""
-    return _PART.fullmatch(path) is not None
-
-
 class Mirror:
-    """A folder, ``folder``, that is kept as the folder of an index, ``store``, is."""
+    """A folder, ``folder``, that is kept as the folder of an index, ``store``, is.
 
-    manifest: ClassVar[str] = MANIFEST
+    ``only`` is the one shard to fetch; ``None`` for all. Shards that others have fetched stay.
+    """
 
-    def __init__(self, store: Store, folder: str) -> None:
+    def __init__(self, store: Store, folder: str, only: int | None = None) -> None:
         self.store = store
         self.folder = folder
+        self._only = only
 
     def check_cached(self) -> None:
         """Raise ``NotAnIndexError`` if nothing is in the folder yet."""
-        if not os.path.exists(os.path.join(self.folder, self.manifest)):
+        if not os.path.exists(manifest_path(self.folder)):
             raise NotAnIndexError(
                 f"{self.folder}, the cache of {self.store.name}, holds no index: open the URL once "
                 "without offline=True, with the same endpoint"
@@ -111,16 +106,15 @@ class Mirror:
 
         ``checked`` says that files that are there are checked, and fetched again if damaged.
         """
-        for name in (MANIFEST, SHARDED):
-            check_no_folder(self._path(name))
+        _check_no_folder(manifest_path(self.folder))
         for attempt in range(_ATTEMPTS):
             data = self.read_manifest()
             try:
-                files, inner = self.list_files(data)
-                self._make_room(data, [*files, *inner])
-                with self.store.holding(files):
-                    for name, record in files.items():
-                        self._fetch_file(name, record, checked)
+                manifest = self.parse(data)
+                wanted = manifest.only(self._only, self.store.url)
+                with self.store.holding(wanted.names()):
+                    for record in wanted.records():
+                        self._fetch_file(record, checked)
             except (FileNotFoundError, CorruptIndexError) as error:
                 # Somebody may have saved there in between.
                 time.sleep(_PAUSE * 2**attempt)
@@ -132,15 +126,9 @@ class Mirror:
                     raise
                 message = f"{self.store.url}: a file is missing: {error}; {self.store.advice}"
                 raise CorruptIndexError(message) from None
-            for folder in {os.path.dirname(self._path(name)) for name in files}:
-                flush_folder(folder)
-            for name, content in inner.items():
-                self._write(name, content)
-            self._write(self.manifest, data)
-            for other in {MANIFEST, SHARDED} - {self.manifest}:
-                with suppress(FileNotFoundError):  # of another kind of index
-                    os.unlink(self._path(other))
-            self._clean({*files, *inner, self.manifest})
+            self._replace_manifest(data)
+            drop_kept(self.folder)
+            clean(self.folder, manifest)
             return
         raise RemoteError(
             f"{self.store.url} has changed {_ATTEMPTS} times while it was read; try again later"
@@ -148,36 +136,23 @@ class Mirror:
 
     def read_manifest(self) -> bytes:
         """Return the manifest of the other folder; raise ``NotAnIndexError`` if it has none."""
-        data = self.store.read(self.manifest)
+        data = self.store.read(MANIFEST)
         if data is None:
             raise NotAnIndexError(
-                f"{self.store.url} holds no bm25rag index: there is no {self.manifest}"
+                f"{self.store.url} holds no bm25rag index: there is no {MANIFEST}"
             )
         return data
 
-    def list_files(self, data: bytes) -> tuple[dict[str, FileRecord], dict[str, bytes]]:
-        """Return the files that a manifest names, and those that name others, with contents."""
-        manifest = parse_manifest(f"{self.store.url}/{self.manifest}", data)
-        return {record.name: record for record in manifest.records()}, {}
+    def parse(self, data: bytes) -> Manifest:
+        """Check what ``read_manifest`` has returned."""
+        return parse_manifest(f"{self.store.url}/{MANIFEST}", data)
 
-    def make_way(self, data: bytes, store: RemoteStore) -> None:
-        """Let no file that another commit there needs be replaced by one of this manifest's."""
-
-    def path_in_store(self, name: str) -> str:
-        """Return the path of a file in the other folder, which is one of this machine."""
-        return os.path.join(self.store.url, *name.split("/"))
-
-    def _make_room(self, data: bytes, names: Iterable[str]) -> None:
-        """Make the folders for files that a manifest names."""
-        for folder in {os.path.dirname(self._path(name)) for name in names}:
-            os.makedirs(folder, exist_ok=True)
-
-    def _fetch_file(self, name: str, record: FileRecord, checked: bool) -> None:
+    def _fetch_file(self, record: FileRecord, checked: bool) -> None:
         """Fetch a file, unless it is there; raise ``FileNotFoundError`` if the store lacks it."""
-        path = self._path(name)
+        name, path = record.name, os.path.join(self.folder, record.name)
         if is_whole(path, record, checked):
             return
-        check_no_folder(path)
+        _check_no_folder(path)
         size = self.store.size(name)
         if size is not None and size != record.size:  # before it fills the disk
             raise CorruptIndexError(
@@ -187,58 +162,36 @@ class Mirror:
         with self._replacing(path) as new:
             try:
                 self.store.download(name, new)
-                self._check(new, name, record)
+                self._check(new, record)
                 _flush(new)
             except OSError as error:
                 name_file(error, new)
                 raise
 
-    def _check(self, path: str, name: str, record: FileRecord) -> None:
+    def _check(self, path: str, record: FileRecord) -> None:
         """Check every byte of a download."""
         try:
             ArraysFile(path, record, mapped=True).check_all()
         except CorruptIndexError as error:
-            raise CorruptIndexError(str(error).replace(path, f"{self.store.url}/{name}")) from None
+            url = f"{self.store.url}/{record.name}"
+            raise CorruptIndexError(str(error).replace(path, url)) from None
 
-    def _write(self, name: str, data: bytes) -> None:
-        """Replace a small file, after all others are on disk, unless it is as it should be."""
-        path = self._path(name)
+    def _replace_manifest(self, data: bytes) -> None:
+        """Replace the manifest, after all other files are on disk, unless it is as it should be."""
+        path = manifest_path(self.folder)
+        flush_folder(self.folder)
         with suppress(OSError), open(path, "rb") as file:
             if file.read() == data:
                 return
-        check_no_folder(path)
-        flush_folder(os.path.dirname(path))
         with self._replacing(path) as new, new_file(new) as file:
             file.write(data)
-        flush_folder(os.path.dirname(path))
-
-    def _path(self, name: str) -> str:
-        return os.path.join(self.folder, *name.split("/"))
+        flush_folder(self.folder)
 
     def _replacing(self, path: str) -> AbstractContextManager[str]:
         return replacing(path, os.path.join(self.folder, "download"))
 
-    def _clean(self, kept: set[str]) -> None:
-        """Remove all other files of an index, and folders that are then empty."""
-        drop_kept(self.folder)
-        for folder, _, names in os.walk(self.folder, topdown=False):
-            for name in names:
-                path = os.path.join(folder, name)
-                relative = os.path.relpath(path, self.folder).replace(os.sep, "/")
-                # Windows keeps a file that a reader has mapped; a later call removes it.
-                stays = relative in kept or self._is_others(relative)
-                if not stays and is_part(relative):
-                    with suppress(OSError):
-                        os.unlink(path)
-            with suppress(OSError):
-                os.rmdir(folder)
 
-    def _is_others(self, name: str) -> bool:
-        """Whether a file may belong to readers of other parts of the folder."""
-        return False
-
-
-def check_no_folder(path: str) -> None:
+def _check_no_folder(path: str) -> None:
     """Raise ``CorruptIndexError`` if there is a folder where a file will be."""
     if os.path.isdir(path) and not os.path.islink(path):
         raise CorruptIndexError(
@@ -268,21 +221,7 @@ def copy_folder(mirror: Mirror, overwrite: bool) -> None:
 
 def _check_free(folder: str, overwrite: bool) -> None:
     """Refuse a folder that holds something else, or, unless ``overwrite``, an index."""
-    if not os.path.isdir(folder):
+    if not os.path.lexists(manifest_path(folder)):  # a damaged one may be replaced
         check_target(folder)
-    elif {MANIFEST, SHARDED} & {*os.listdir(folder)}:
-        if not overwrite:
-            raise FileExistsError(f"{folder} holds an index; overwrite=True replaces it")
-    elif not _is_leftover(folder):
-        check_target(folder)
-        raise NotAnIndexError(f"{folder} is not empty and holds no bm25rag index")
-
-
-def _is_leftover(folder: str) -> bool:
-    """Whether a folder holds nothing but what an interrupted copy has left."""
-    for inner, _, names in os.walk(folder):
-        for name in names:
-            path = os.path.relpath(os.path.join(inner, name), folder).replace(os.sep, "/")
-            if path != LOCK and not is_part(path):
-                return False
-    return True
+    elif not overwrite:
+        raise FileExistsError(f"{folder} holds an index; overwrite=True replaces it")

@@ -20,7 +20,6 @@ from bm25rag.storage.checksummed_file import ArraysFile, FileRecord
 from bm25rag.storage.manifest import (
     LOCK,
     MANIFEST,
-    SHARDED,
     Manifest,
     is_ours,
     parse_manifest,
@@ -69,18 +68,14 @@ def upload_folder(mirror: Mirror, store: RemoteStore, overwrite: bool) -> None:
     """
     for _ in range(_ATTEMPTS):
         data = mirror.read_manifest()
-        before = _check_free(store, mirror.manifest, overwrite)
         try:
-            files, inner = mirror.list_files(data)
-            # Most damage is found by the files that have names of their own.
-            own = {name: record for name, record in files.items() if is_ours(record.name)}
-            for name, record in own.items():
-                _upload_file(mirror.path_in_store(name), store, name, record)
-            mirror.make_way(data, store)
-            for name in files.keys() - own.keys():
-                _upload_file(mirror.path_in_store(name), store, name, files[name])
-            for name in inner:
-                store.upload(mirror.path_in_store(name), name)
+            before = _read_target(store, overwrite)[1].names()
+        except CorruptIndexError:  # of a backup that was interrupted; it is made anew
+            before = []
+        try:
+            manifest = mirror.parse(data)
+            for record in manifest.records():
+                _upload_file(os.path.join(mirror.store.url, record.name), store, record)
         except (FileNotFoundError, RemoteError) as error:
             # A writer may have committed meanwhile, and removed what was to be uploaded.
             if mirror.read_manifest() != data:
@@ -89,39 +84,21 @@ def upload_folder(mirror: Mirror, store: RemoteStore, overwrite: bool) -> None:
                 raise
             message = f"{error.filename}: is missing; {mirror.store.advice}"
             raise CorruptIndexError(message) from None
-        store.put(mirror.manifest, data, new=not overwrite)
-        _remove_leftovers(store, {*files, *before}, mirror.manifest)
+        store.put(MANIFEST, data, new=not overwrite)
+        _remove_leftovers(store, {*manifest.names(), *before})
         return
     raise RemoteError(
         f"{mirror.store.url} has changed {_ATTEMPTS} times while it was uploaded; try again later"
     )
 
 
-def _check_free(store: RemoteStore, manifest: str, overwrite: bool) -> list[str]:
-    """Refuse a remote folder that holds something else; return the files of a plain index."""
-    if manifest == MANIFEST:
-        try:
-            return check_remote_target(store, overwrite)[1].names()
-        except CorruptIndexError:  # of a backup that was interrupted; it is made anew
-            return []
-    names = store.sizes().keys()
-    if manifest in names and not overwrite:
-        raise FileExistsError(f"{store.url} holds an index; overwrite=True replaces it")
-    if manifest not in names and any(not name.startswith("commit-") for name in names - {LOCK}):
-        raise NotAnIndexError(
-            f"{store.url} is not empty and holds no sharded index; choose another URL"
-        )
-    return []
-
-
-def _upload_file(path: str, store: RemoteStore, name: str, record: FileRecord) -> None:
+def _upload_file(path: str, store: RemoteStore, record: FileRecord) -> None:
     """Upload a file, after all of it has been checked, unless it is there."""
     ArraysFile(path, record, mapped=True).check_all()
-    if is_ours(record.name):  # the statistics of every index have one name, and perhaps one size
-        with suppress(FileNotFoundError):
-            if store.size(name) == record.size:
-                return
-    store.upload(path, name)
+    with suppress(FileNotFoundError):
+        if store.size(record.name) == record.size:
+            return
+    store.upload(path, record.name)
 
 
 def check_remote_target(store: RemoteStore, overwrite: bool) -> tuple[bytes | None, Manifest]:
@@ -130,14 +107,20 @@ def check_remote_target(store: RemoteStore, overwrite: bool) -> tuple[bytes | No
     It raises ``FileExistsError`` if it is there and ``overwrite`` is false, otherwise as
     ``check_target``.
     """
+    data, manifest = _read_target(store, overwrite)
+    if manifest.shards is not None:
+        raise NotAnIndexError(f"{store.url} holds a sharded index; choose another URL")
+    return data, manifest
+
+
+def _read_target(store: RemoteStore, overwrite: bool) -> tuple[bytes | None, Manifest]:
+    """Do the same for what may replace an index in shards as well."""
     data = store.read(MANIFEST)
     if data is not None:
         if not overwrite:
             raise FileExistsError(f"{store.url} holds an index; overwrite=True replaces it")
         return data, parse_manifest(f"{store.url}/{MANIFEST}", data, writing=True)
     names = store.sizes().keys()
-    if SHARDED in names:
-        raise NotAnIndexError(f"{store.url} holds a sharded index; choose another URL")
     if any(name != LOCK and not is_ours(name) for name in names):
         raise NotAnIndexError(
             f"{store.url} is not empty and holds no bm25rag index; choose another URL"
@@ -174,14 +157,14 @@ def _write(
         # From here on the commit may be visible, so its files stay, whatever fails.
         with open(os.path.join(folder, MANIFEST), "rb") as file:
             store.put(MANIFEST, file.read(), new=new)
-    _remove_leftovers(store, {*manifest.names(), *replaced.names()}, MANIFEST)
+    _remove_leftovers(store, {*manifest.names(), *replaced.names()})
     return manifest
 
 
-def _remove_leftovers(store: RemoteStore, stay: set[str], manifest: str) -> None:
+def _remove_leftovers(store: RemoteStore, stay: set[str]) -> None:
     with suppress(RemoteError):  # it is saved
         leftovers = [name for name in store.sizes() if is_ours(name) and name not in stay]
-        store.remove(leftovers, than=manifest)
+        store.remove(leftovers, than=MANIFEST)
 
 
 def _is_missing(store: RemoteStore, manifest: Manifest) -> bool:

@@ -14,7 +14,8 @@ from bm25rag.storage.folder_lock import locked_folder
 from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.fs import flush_folder
 from bm25rag.storage.manifest import Manifest, read_manifest
-from bm25rag.storage.segment_files import files_of, read_views
+from bm25rag.storage.segment_files import files_of, read_statistics, read_views
+from bm25rag.storage.shard_statistics import check_statistics
 from bm25rag.storage.state import State, check_analyzer, parse_settings
 from bm25rag.storage.verify import verify_segments
 
@@ -25,7 +26,7 @@ class Damage(NamedTuple):
     Parameters
     ----------
     path
-        The file, or the folder of a shard.
+        The file.
     problem
         What is wrong.
     ids
@@ -45,18 +46,36 @@ def repair_folder(folder: str, dry_run: bool) -> list[Damage]:
     read_manifest(folder, writing=True)
     with nullcontext() if dry_run else locked_folder(folder) as held:
         manifest = read_manifest(folder, writing=True)
-        kept, views, damages = sift(folder, manifest)
+        kept, views, damages = _sift(folder, manifest)
+        if not damages:
+            damages = _check_statistics(folder, manifest, views)
         if damages and dry_run and read_manifest(folder, writing=True) != manifest:
             return repair_folder(folder, dry_run)  # what is missing, a writer has removed
         if damages and held is not None:
             writer = FolderWriter(folder, held)
-            writer.start_from(manifest)
-            keep_aside(folder, damages)
-            writer.commit(state_of(folder, manifest.settings, views), files_of(views, kept))
+            writer.start_from(kept, views)
+            _keep_aside(folder, damages)
+            writer.commit(_state_of(folder, manifest.settings, views), files_of(views, kept))
         return damages
 
 
-def state_of(folder: str, settings: dict[str, Any], views: list[SegmentView]) -> State:
+def _check_statistics(
+    folder: str, manifest: Manifest, views: Sequence[SegmentView]
+) -> list[Damage]:
+    """Return the damage of the statistics, which are counted again."""
+    if manifest.shards is None:
+        return []
+    try:
+        stored = read_statistics(folder, manifest, True)
+        assert stored is not None
+        check_statistics(folder, manifest, views, stored)
+    except (CorruptIndexError, FileNotFoundError) as error:
+        path = os.path.join(folder, manifest.shards.statistics.name)
+        return [Damage(path, _problem_of(path, error), [], 0)]
+    return []
+
+
+def _state_of(folder: str, settings: dict[str, Any], views: list[SegmentView]) -> State:
     """Return the state of segments, with the settings as they are stored."""
     parameters, next_id, probe, extra = parse_settings(folder, settings, views)
     check_analyzer(folder, settings["analyzer"])
@@ -64,12 +83,12 @@ def state_of(folder: str, settings: dict[str, Any], views: list[SegmentView]) ->
     return state._replace(stored_settings=settings)
 
 
-def sift(folder: str, manifest: Manifest) -> tuple[Manifest, list[SegmentView], list[Damage]]:
+def _sift(folder: str, manifest: Manifest) -> tuple[Manifest, list[SegmentView], list[Damage]]:
     """Return the whole segments of a commit, as a manifest too, and what is damaged."""
     whole: dict[int, SegmentView] = {}
     damages: list[Damage] = []
     for number in range(len(manifest.stored)):
-        one = _only(manifest, [number])
+        one = manifest.some([number])._replace(shards=None)
         try:
             (view,) = read_views(folder, one, True, {})
             verify_segments([view])
@@ -81,7 +100,7 @@ def sift(folder: str, manifest: Manifest) -> tuple[Manifest, list[SegmentView], 
         verify_segments([*whole.values()])
     except CorruptIndexError:
         damages += _drop_repeated(folder, manifest, whole)
-    return _only(manifest, [*whole]), [*whole.values()], damages
+    return manifest.some([*whole]), [*whole.values()], damages
 
 
 def _drop_repeated(
@@ -99,21 +118,12 @@ def _drop_repeated(
         yield Damage(path, f"{path}: has an id that another file has, too", ids, 0)
 
 
-def _only(manifest: Manifest, numbers: Sequence[int]) -> Manifest:
-    stored, tokens = manifest.stored, manifest.tokens
-    return manifest._replace(
-        stored=tuple(stored[number] for number in numbers),
-        tokens=tuple(tokens[number] for number in numbers),
-    )
-
-
 def _damage(folder: str, one: Manifest, error: OSError) -> Damage:
     """Say what is wrong with a segment or its changes, and which documents it has."""
     stored = one.stored[0]
     named = [record.name for record in one.records() if record.name in str(error)]
     path = os.path.join(folder, named[0] if named else stored.segment.name)
-    problem = f"{path}: is missing" if isinstance(error, FileNotFoundError) else str(error)
-    problem = problem.partition("; restore the folder")[0]
+    problem = _problem_of(path, error)
     view = _readable(folder, one)
     if view is None:
         return Damage(path, problem, [], None)
@@ -122,6 +132,11 @@ def _damage(folder: str, one: Manifest, error: OSError) -> Damage:
         with suppress(CorruptIndexError):
             ids.append(view.segment.id_of(number))
     return Damage(path, problem, ids, view.count - len(ids))
+
+
+def _problem_of(path: str, error: OSError) -> str:
+    problem = f"{path}: is missing" if isinstance(error, FileNotFoundError) else str(error)
+    return problem.partition("; restore the folder")[0]
 
 
 def _readable(folder: str, one: Manifest) -> SegmentView | None:
@@ -133,12 +148,9 @@ def _readable(folder: str, one: Manifest) -> SegmentView | None:
     return None
 
 
-def keep_aside(folder: str, damages: Sequence[Damage]) -> None:
+def _keep_aside(folder: str, damages: Sequence[Damage]) -> None:
     """Give damaged files a second name in the folder, under which they stay."""
     for path, *_ in damages:
-        names = os.listdir(path) if os.path.isdir(path) else [""]
-        for one in (os.path.join(path, name) if name else path for name in names):
-            aside = os.path.relpath(one, folder).replace(os.sep, "-")
-            with suppress(OSError, AttributeError):  # it is there or missing, or there are no links
-                os.link(one, os.path.join(folder, f"{aside}.damaged"))
+        with suppress(OSError, AttributeError):  # it is there or missing, or there are no links
+            os.link(path, f"{path}.damaged")
     flush_folder(folder)

@@ -38,9 +38,18 @@ from bm25rag.storage.fs import flush_folder
 from bm25rag.storage.manifest import Manifest, Stored, read_manifest
 
 if TYPE_CHECKING:
+    from bm25rag.segments.statistics import Statistics
     from bm25rag.storage.checked_fields import CheckedFields
 
 _RETRIES = 20
+
+
+class Commit(NamedTuple):
+    """A commit as it is on disk; ``statistics`` are those of a sharded index."""
+
+    manifest: Manifest
+    views: list[SegmentView]
+    statistics: Statistics | None
 
 
 def read_index(
@@ -48,15 +57,18 @@ def read_index(
     mapped: bool,
     known: Mapping[Stored, SegmentView],
     read: Callable[[str], Manifest] = read_manifest,
-) -> tuple[Manifest, list[SegmentView]]:
+    only: int | None = None,
+) -> Commit:
     """Read the last commit of a folder, or what ``read`` does; what is ``known`` is there already.
 
-    It raises what ``read`` does, and ``CorruptIndexError`` if a file is damaged.
+    ``only`` is the one shard to read. It raises what ``read`` does, and ``CorruptIndexError`` if a
+    file is damaged.
     """
     for attempt in range(_RETRIES):
         manifest = read(folder)
         try:
-            return manifest, read_views(folder, manifest, mapped, known)
+            views = read_views(folder, manifest.only(only, folder), mapped, known)
+            return Commit(manifest, views, read_statistics(folder, manifest, mapped))
         except FileNotFoundError as error:
             # A writer may have committed and cleaned up in between: read again.
             if read(folder) == manifest or attempt == _RETRIES - 1:
@@ -64,6 +76,22 @@ def read_index(
                     f"{error.filename}: is missing; restore the folder from a copy"
                 ) from None
     raise AssertionError("unreachable")
+
+
+def read_statistics(folder: str, manifest: Manifest, mapped: bool) -> Statistics | None:
+    """Return the statistics of a sharded index; raise as ``read_views``.
+
+    Each part is checked before its first use.
+    """
+    if (shards := manifest.shards) is None:
+        return None
+    from bm25rag.segments.statistics import Statistics  # few indexes are sharded
+
+    file = ArraysFile(os.path.join(folder, shards.statistics.name), shards.statistics, mapped)
+    terms = read_terms(file, "")
+    frequencies = file.array("frequencies", "u4", "u8", count=len(terms))
+    counts = sum(shards.documents), shards.tokens
+    return Statistics(*counts, terms, frequencies.values, frequencies.check)
 
 
 def read_views(
@@ -241,9 +269,9 @@ def write_files(
         if record is not None:
             return record
         if isinstance(of, Segment):
-            path, arrays = _new_path(folder, "segment"), _segment_arrays(of, packed)
+            path, arrays = new_path(folder, "segment"), _segment_arrays(of, packed)
         else:
-            path, arrays = _new_path(folder, "changes"), _changes_arrays(of)
+            path, arrays = new_path(folder, "changes"), _changes_arrays(of)
         record = write_arrays(path, arrays)
         written.append(path)
         return record
@@ -264,12 +292,13 @@ def write_segment(
     folder: str, arrays: Mapping[str, Array | Chunks], tokens: tuple[int, ...]
 ) -> tuple[Segment, FileRecord]:
     """Write the file of a segment, which no commit names yet, and map it."""
-    path = _new_path(folder, "segment")
+    path = new_path(folder, "segment")
     record = write_arrays(path, arrays)
     return read_segment(ArraysFile(path, record, mapped=True), tokens), record
 
 
-def _new_path(folder: str, kind: str) -> str:
+def new_path(folder: str, kind: str) -> str:
+    """Return the path of a new file, a ``segment``, ``changes`` or ``statistics``."""
     return os.path.join(folder, f"{kind}-{os.urandom(8).hex()}.bin")
 
 

@@ -7,7 +7,7 @@ relies on, what relies on it, and when it is checked.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -30,6 +30,7 @@ from bm25rag.storage.checked_columns import CheckedColumn
 from bm25rag.storage.checked_postings import CheckedPostings
 from bm25rag.storage.checksummed_file import ArraysFile, damage
 from bm25rag.storage.segment_files import read_index
+from bm25rag.storage.shard_statistics import check_statistics
 from bm25rag.storage.state import check_analyzer, check_counts, parse_settings
 
 # JSON may spell "$" like this; we do not, since "$" marks dates and keys.
@@ -40,17 +41,13 @@ _Reject = Callable[[str, str], Exception]
 
 def verify_folder(folder: str) -> None:
     """Check everything in a folder; needs neither its stemmer nor its tokenizer."""
-    manifest, views = read_index(folder, mapped=True, known={})
-    verify_commit(folder, manifest.commit, manifest.settings, views)
-
-
-def verify_commit(
-    folder: str, commit: int, settings: Mapping[str, Any], views: Sequence[SegmentView]
-) -> None:
-    """Check the settings of a commit, and everything of its segments."""
-    check_counts(folder, commit, parse_settings(folder, settings, views).next_id)
-    check_analyzer(folder, settings["analyzer"])
+    manifest, views, statistics = read_index(folder, mapped=True, known={})
+    next_id = parse_settings(folder, manifest.settings, views).next_id
+    check_counts(folder, manifest.commit, next_id)
+    check_analyzer(folder, manifest.settings["analyzer"])
     verify_segments(views)
+    if statistics is not None:
+        check_statistics(folder, manifest, views, statistics)
 
 
 def verify_segments(views: Sequence[SegmentView]) -> None:

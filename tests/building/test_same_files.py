@@ -21,7 +21,7 @@ from bm25rag.merging.merge import merge_in_chunks, merge_segments
 from bm25rag.storage.folder_reader import FolderReader
 from bm25rag.storage.manifest import read_manifest
 from bm25rag.storage.segment_files import _segment_arrays, write_segment
-from support.building import documents, segment_in_memory, segment_of
+from support.building import documents, segment_in_memory, segment_of, segment_of_shard
 from support.constants import SMALL
 from support.filter_strategies import METADATA
 from support.strategies import TERMS
@@ -175,4 +175,4 @@ def test_shards(tmp_path: Path) -> None:
     for shard, (first, last) in enumerate([(0, 13), (13, 26), (26, 40)]):
         of_shard = [*documents()][first:last]
         expected = segment_in_memory(tmp_path / str(shard), of_shard, {}, {})
-        assert segment_of(tmp_path / "it" / "commit-1" / f"shard-{shard:04d}") == expected
+        assert segment_of_shard(tmp_path / "it", shard).read_bytes() == expected

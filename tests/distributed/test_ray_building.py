@@ -128,7 +128,7 @@ def test_a_build_whose_driver_was_killed_goes_on_to_the_same_bytes(
             wait_until(lambda: list((tmp_path / "it").glob("building/shard-*.json")))
         finally:
             driver.kill()
-    assert not (tmp_path / "it" / "sharded.json").exists()
+    assert not (tmp_path / "it" / "manifest.json").exists()
     done = {path: path.stat().st_mtime_ns for path in (tmp_path / "it").glob("building/*/segment*")}
     index = build(paths, tmp_path / "it", 8, num_cpus=1, timeout=60)
     kept = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "it").rglob("segment*")}

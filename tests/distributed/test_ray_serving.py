@@ -29,6 +29,7 @@ from bm25rag.errors import (  # noqa: E402
     NotAnIndexError,
     ShardUnavailableError,
 )
+from support.building import segment_of_shard  # noqa: E402
 from support.cluster import (  # noqa: E402
     ON_A_CLUSTER,
     QUERIES,
@@ -228,8 +229,9 @@ def test_replicas_are_on_different_nodes_and_too_few_nodes_are_an_error(folder: 
 def test_a_folder_that_cannot_be_served_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(NotAnIndexError):
         serve(tmp_path / "nothing", num_cpus=CPUS)
-    (folder / "commit-1" / "shard-0002" / "manifest.json").unlink()
-    with pytest.raises(CorruptIndexError, match="shard-0002"):
+    path = segment_of_shard(folder, 2)
+    path.unlink()
+    with pytest.raises(CorruptIndexError, match=path.name):
         serve(folder, num_cpus=CPUS)
     with pytest.raises(ClusterError, match="no index is served"):
         connect()
@@ -305,12 +307,12 @@ def test_an_answer_that_takes_too_long_is_an_error_or_partial(
 
 def test_a_damaged_shard_is_named_at_once(folder: Path, plain: BM25Index) -> None:
     index = serve(folder, replicas=2, nodes=1, num_cpus=CPUS)
-    (path,) = (folder / "commit-1" / "shard-0002").glob("segment-*.bin")
+    path = segment_of_shard(folder, 2)
     data = bytearray(path.read_bytes())
     with path.open("r+b") as file:  # the file that is mapped
         file.write(bytes(byte ^ 1 for byte in data))
     begun = time.monotonic()
-    with pytest.raises(ShardUnavailableError, match=r"shards 2 of 4 .*shard-0002"):
+    with pytest.raises(ShardUnavailableError, match=r"shards 2 of 4 .*segment-"):
         index.search("boat", 500, deadline=120)
     assert time.monotonic() - begun < 60
     batch = index.search_batch(["boat", "word120"], 500, partial=True)
@@ -424,7 +426,7 @@ def test_the_command_line_builds_serves_and_searches(tmp_path: Path) -> None:
     served = run("serve", folder, "--num-cpus", CPUS, "--nodes", 2)
     assert "Serving 200 documents as bm25rag" in served.stderr
     assert "Serving commit 1" in run("refresh").stderr
-    (path,) = (folder / "commit-1" / "shard-0002").glob("segment-*.bin")
+    path = segment_of_shard(folder, 2)
     data = path.read_bytes()
     path.write_bytes(bytes(len(data)))  # the file that is mapped
     failed = run("search", "boat", code=3)

@@ -34,8 +34,9 @@ from bm25rag.errors import ClusterError, CorruptIndexError, DuplicateIdError, St
 from bm25rag.live.index import new_state
 from bm25rag.open_shard import Ranking
 from bm25rag.readers import Fields
-from support.building import contents
+from support.building import contents, segment_of_shard
 from support.cluster import QUERIES, VECTORS, WITH_VECTORS, plain_index, write_corpus, write_vectors
+from support.folders import no_leftovers
 from support.killing import killed_at
 
 
@@ -51,7 +52,7 @@ def run(plan: Plan) -> BM25Index:
     begin(plan)
     count = len(plan.shards)
     receipts = [build_shard(plan, number) for number in range(count)]
-    counted = [count_shard(plan.folder, n, receipt, count) for n, receipt in enumerate(receipts)]
+    counted = [count_shard(plan.folder, receipt, count) for receipt in receipts]
     totals, *partitions = zip(*counted, strict=True)
     merged = [merge_partition(*parts) for parts in partitions]
     check_unique(plan, receipts, merged)
@@ -69,7 +70,7 @@ def test_the_index_is_that_of_one_build(tmp_path: Path, shards: int, variant: An
         assert index.search(query, k=50) == plain.search(query, k=50)
     assert index.ids() == plain.ids()
     BM25Index.verify(tmp_path / "it")
-    assert sorted(path.name for path in (tmp_path / "it").iterdir()) == ["commit-1", "sharded.json"]
+    assert no_leftovers(tmp_path / "it")
 
 
 @pytest.mark.parametrize("title", [2.0, 0.0])
@@ -110,12 +111,12 @@ def test_statistics_are_the_bytes_of_a_build_in_one_process(tmp_path: Path) -> N
 def test_a_build_that_was_killed_ends_with_the_same_bytes(tmp_path: Path) -> None:
     paths = write_corpus(tmp_path / "in", (6, 5, 7))
     run(plan_of(paths, tmp_path / "whole", 3))
-    expected, kills = contents(tmp_path / "whole" / "commit-1"), 0
+    expected, kills = contents(tmp_path / "whole"), 0
     folder = tmp_path / "0"
     while killed_at(5 * kills, partial(run, plan_of(paths, folder, 3))):
-        if not (folder / "sharded.json").exists():
+        if not (folder / "manifest.json").exists():
             run(plan_of(paths, folder, 3))
-        assert contents(folder / "commit-1") == expected
+        assert contents(folder) == expected
         kills += 1
         folder = tmp_path / str(kills)
     assert kills > 6
@@ -351,17 +352,17 @@ def test_a_server_goes_to_a_later_commit_when_asked_for_it(tmp_path: Path) -> No
 
 def test_a_server_answers_without_a_damaged_shard_and_says_so(tmp_path: Path) -> None:
     run(plan_of(write_corpus(tmp_path / "in"), tmp_path / "it", 3))
-    manifest = tmp_path / "it" / "commit-1" / "shard-0001" / "manifest.json"
-    data = manifest.read_bytes()
-    manifest.write_bytes(data[:-9])
+    segment = segment_of_shard(tmp_path / "it", 1)
+    data = segment.read_bytes()
+    segment.write_bytes(data[:-9])
     host = Host(str(tmp_path / "it"), 0, 1, 1, True, None, False)
     answer = host.answer("count", (None,), 0)
     assert answer.value < 200
     assert list(answer.failed) == [1]
-    assert "shard-0001" in answer.failed[1]
-    with pytest.raises(CorruptIndexError, match="shard-0001"):
+    assert segment.name in answer.failed[1]
+    with pytest.raises(CorruptIndexError, match=segment.name):
         host.refresh().check()
-    manifest.write_bytes(data)
+    segment.write_bytes(data)
     host.refresh().check()
     assert host.answer("count", (None,), 0).value == 200
 
@@ -417,7 +418,7 @@ def test_a_server_names_the_shard_of_which_a_text_is_damaged(tmp_path: Path) -> 
     with paths[4].open("a", encoding="utf-8") as file:
         file.write(json.dumps({"_id": "long", "text": "tide " + "boat " * 60_000}) + "\n")
     run(plan_of(paths, tmp_path / "it", 3))
-    (path,) = (tmp_path / "it" / "commit-1" / "shard-0002").glob("segment-*.bin")
+    path = segment_of_shard(tmp_path / "it", 2)
     data = bytearray(path.read_bytes())
     data[data.index(b"tide boat") + 150_000] ^= 1  # in another block of the file
     path.write_bytes(data)

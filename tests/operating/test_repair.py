@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,9 @@ from hypothesis import strategies as st
 
 from bm25rag import BM25Index
 from bm25rag.errors import CorruptIndexError, LockedError, NotAnIndexError
+from bm25rag.open_shard import open_shard
+from bm25rag.storage import repair
+from support.building import segment_of_shard
 from support.commands import fails, ok
 from support.folders import no_leftovers
 from support.killing import killed_at
@@ -123,15 +125,14 @@ def test_what_is_whole_is_left_alone(original: Path, tmp_path: Path) -> None:
     assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "it").rglob("*.*")}
 
 
-@pytest.mark.parametrize("step", ["storage.repair.read_views", "sharded.repair.check_shard"])
+@pytest.mark.parametrize("name", ["read_views", "read_statistics"])
 def test_a_commit_meanwhile_is_no_damage(
-    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    if step.startswith("sharded") and not (original / "sharded.json").exists():
-        pytest.skip("a plain index has no shards")
+    if name == "read_statistics" and "plain" in str(original):
+        pytest.skip("a plain index stores no statistics")
     folder = shutil.copytree(original, tmp_path / "it")
-    module, _, name = f"bm25rag.{step}".rpartition(".")
-    then = getattr(import_module(module), name)
+    then = getattr(repair, name)
 
     def commit_first(*given: Any) -> Any:
         monkeypatch.undo()
@@ -139,7 +140,7 @@ def test_a_commit_meanwhile_is_no_damage(
             writer.compact()  # removes the files of the commit before
         return then(*given)
 
-    monkeypatch.setattr(f"{module}.{name}", commit_first)
+    monkeypatch.setattr(repair, name, commit_first)
     assert BM25Index.repair(folder, dry_run=True) == []
 
 
@@ -152,7 +153,7 @@ def test_where_a_repair_ends_there_is_the_damaged_index_or_the_repaired_one(
     shutil.copytree(tmp_path / "damaged", tmp_path / "repaired")
     (damage,) = BM25Index.repair(tmp_path / "repaired")
     expected, seen = state(tmp_path / "repaired"), set()
-    for number in count(0, 1 if "plain" in str(original) else 5):
+    for number in count():
         folder = tmp_path / f"killed{number}"
         shutil.copytree(tmp_path / "damaged", folder)
         if not killed_at(number, lambda folder=folder: BM25Index.repair(folder)):  # type: ignore[misc]
@@ -165,17 +166,17 @@ def test_where_a_repair_ends_there_is_the_damaged_index_or_the_repaired_one(
     assert seen == {True, False}
 
 
-@pytest.mark.parametrize("what", ["manifest", "segment of another"])
-def test_a_shard_without_its_manifest_goes_as_a_whole(tmp_path: Path, what: str) -> None:
+def test_the_shards_stay_what_they_were(tmp_path: Path) -> None:
     BM25Index.build([f"boat {number}" for number in range(9)], tmp_path / "it", shards=3)
-    shard = tmp_path / "it" / "commit-1" / "shard-0001"
-    (shard / "manifest.json").write_text("{}") if what == "manifest" else shutil.rmtree(shard)
+    path = segment_of_shard(tmp_path / "it", 1)
+    path.unlink()
     with pytest.raises(CorruptIndexError):
         BM25Index.open(tmp_path / "it")
     (damage,) = BM25Index.repair(tmp_path / "it")
-    assert (damage.path, damage.ids, damage.unknown) == (str(shard), [], 3)
+    assert (damage.path, damage.ids, damage.unknown) == (str(path), [], None)
     assert [one.id for one in state(tmp_path / "it")] == ["0", "1", "2", "6", "7", "8"]
-    assert bool([*(tmp_path / "it").glob("*.damaged")]) is (what == "manifest")
+    assert open_shard(tmp_path / "it", 2).searcher.ids() == ["6", "7", "8"]
+    assert not len(open_shard(tmp_path / "it", 1).searcher)
 
 
 def test_two_files_with_one_id_are_not_both_kept(tmp_path: Path) -> None:
@@ -219,9 +220,7 @@ def test_what_cannot_be_repaired_is_said(original: Path, tmp_path: Path) -> None
         with pytest.raises(LockedError):
             BM25Index.repair(folder)
         assert BM25Index.repair(folder, dry_run=True) == []
-    for name in ("manifest.json", "sharded.json"):
-        if (folder / name).exists():
-            (folder / name).write_text('{"format": "x"')
+    (folder / "manifest.json").write_text('{"format": "x"')
     with pytest.raises(CorruptIndexError, match="restore the folder"):
         BM25Index.repair(folder)
     with pytest.raises(NotAnIndexError):

@@ -13,9 +13,10 @@ from bm25rag import Analyzer, BM25Index, Document
 from bm25rag.errors import NotAnIndexError, StorageError, TokenizerRequiredError
 from bm25rag.live.index import LiveIndex
 from bm25rag.open_shard import open_shard
-from bm25rag.sharded.manifest import read_sharded
-from support.building import documents
+from bm25rag.storage.manifest import read_sharded
+from support.building import documents, documents_of_shards
 from support.cases import first
+from support.folders import no_leftovers
 from support.killing import Killed
 
 pytestmark = pytest.mark.usefixtures("small_parts")
@@ -23,23 +24,12 @@ pytestmark = pytest.mark.usefixtures("small_parts")
 
 def test_shards_hold_consecutive_documents_as_many_each_or_one_more(tmp_path: Path) -> None:
     index = BM25Index.build(documents(), tmp_path / "it", shards=7)
-    assert [shard.documents for shard in read_sharded(str(tmp_path / "it")).shards] == [
-        5, 6, 6, 5, 6, 6, 6,
-    ]  # fmt: skip
+    assert documents_of_shards(tmp_path / "it") == [5, 6, 6, 5, 6, 6, 6]
     assert index.ids() == [f"d{number}" for number in range(40)]
     shards = [open_shard(tmp_path / "it", number) for number in range(7)]
     assert [shard.first_row for shard in shards] == [0, 5, 11, 17, 22, 28, 34]
     assert [id for shard in shards for id in shard.searcher.ids()] == index.ids()
-    assert sorted(path.name for path in (tmp_path / "it").iterdir()) == [
-        "commit-1", "lock", "sharded.json",
-    ]  # fmt: skip
-
-
-def test_a_shard_is_an_ordinary_index_folder(tmp_path: Path) -> None:
-    BM25Index.build(documents(), tmp_path / "it", shards=2)
-    shard = BM25Index.open(tmp_path / "it" / "commit-1" / "shard-0001", verify=True)
-    assert type(shard) is BM25Index
-    assert shard.ids() == [f"d{number}" for number in range(40 // 2, 40)]
+    assert no_leftovers(tmp_path / "it")
 
 
 def test_texts_get_decimal_ids_and_terms_are_taken_as_they_are(tmp_path: Path) -> None:
@@ -113,22 +103,6 @@ def test_a_build_does_not_do_again_what_is_done(
     assert analysed == [f"d{number}" for number in range(40)]
 
 
-def test_what_a_kill_left_in_a_shard_that_was_written_goes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def killed(*_: object) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr("bm25rag.sharded.building.replace_sharded", killed)
-        with pytest.raises(Killed):
-            BM25Index.build(documents(), tmp_path / "it", shards=3)
-    shard = tmp_path / "it" / "commit-1" / "shard-0001"
-    (shard / "manifest-0123456789abcdef.tmp").write_bytes(b"half")
-    BM25Index.build(documents(), tmp_path / "it", shards=3)
-    assert not list(shard.glob("*.tmp"))
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     first(
@@ -162,24 +136,6 @@ def test_another_build_does_not_go_on_with_an_interrupted_one(
     BM25Index.build(documents(5), tmp_path / "it", shards=2)
 
 
-def test_shards_of_a_build_that_was_given_up_are_not_taken_for_those_of_another(
-    tmp_path: Path,
-) -> None:
-    """Their documents are as many, and have the same ids and texts."""
-
-    def killed(*_: object) -> None:
-        raise Killed
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bm25rag.sharded.building.publish", killed)
-        with pytest.raises(Killed):
-            BM25Index.build(documents(), tmp_path / "it", shards=3)
-    shutil.rmtree(tmp_path / "it" / "building")
-    others = [Document(one.id, one.text, {"other": True}) for one in documents()]
-    index = BM25Index.build(others, tmp_path / "it", shards=3)
-    assert index.count({"other": True}) == 40
-
-
 def test_shards_of_documents_that_were_all_in_memory_are_not_mixed_with_those_of_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,7 +147,7 @@ def test_shards_of_documents_that_were_all_in_memory_are_not_mixed_with_those_of
     monkeypatch.setattr("bm25rag.building.gathering.part_room", lambda *_: 1 << 30)
     monkeypatch.setattr("bm25rag.building.gathering.merge_room", lambda _: 1 << 30)
     with monkeypatch.context() as patch:
-        patch.setattr("bm25rag.sharded.building.publish", killed)
+        patch.setattr("bm25rag.building.shards.publish", killed)
         with pytest.raises(Killed):
             BM25Index.build(documents(), tmp_path / "it", shards=3)
     others = [Document(f"e{number}", "another") for number in range(40)]
@@ -200,7 +156,7 @@ def test_shards_of_documents_that_were_all_in_memory_are_not_mixed_with_those_of
 
 
 def test_a_missing_folder_and_a_plain_index_are_told_apart(tmp_path: Path) -> None:
-    with pytest.raises(NotAnIndexError, match=r"there is no sharded\.json"):
+    with pytest.raises(NotAnIndexError, match=r"there is no manifest\.json"):
         read_sharded(str(tmp_path / "nothing"))
     BM25Index.from_texts(["a"]).save(tmp_path / "plain")
     with pytest.raises(NotAnIndexError, match=r"is not sharded: use BM25Index\.open"):

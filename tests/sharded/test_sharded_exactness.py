@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bm25rag import BM25Index
+from bm25rag.building import shards as building
 from bm25rag.open_shard import Ranking, merge_hits, merge_rankings, open_shard
-from bm25rag.sharded import building
-from bm25rag.sharded.manifest import read_sharded
+from bm25rag.storage.manifest import read_sharded
 from support.holding import (
     accepted,
     apply,
@@ -67,7 +67,7 @@ def sharded(corpus: Corpus, cuts: list[float], **chosen: Any) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         edges = [0, *(round(cut * len(texts)) for cut in cuts), len(texts)]
         patch.setattr(building, "even_edges", lambda *_: edges)
-        patch.setattr("bm25rag.sharded.statistics._TERMS", 20)  # several partitions
+        patch.setattr("bm25rag.storage.shard_statistics._TERMS", 20)  # several partitions
         BM25Index.build(iter(documents), Path(folder, "it"), shards=len(cuts) + 1, **chosen)
         yield Path(folder, "it")
 
@@ -223,7 +223,8 @@ def check_updates(
         with BM25Index.open(folder, mode="w") as writer, pytest.MonkeyPatch.context() as patch:
             patch.setattr("bm25rag.merging.policy.LEAST", 0)
             attachment = writer._live.attachment
-            attachment._manifest = attachment._manifest._replace(capacity=capacity)
+            shards = attachment._manifest.shards._replace(capacity=capacity)
+            attachment._manifest = attachment._manifest._replace(shards=shards)
             for number, step in enumerate(history):
                 apply(step, writer, reference)
                 assert_same_scores(writer, reference, query)
@@ -237,7 +238,7 @@ def check_updates(
         assert_same_scores(reader, reference, query)
         assert_same_statistics(reader, reference)
         BM25Index.verify(folder)
-        count = len(read_sharded(str(folder)).shards)
+        count = read_sharded(str(folder)).shard_count
         found = [open_shard(folder, number).searcher.search(query, 40) for number in range(count)]
         assert bits(merge_hits(found, 40)) == bits(reference.search(query, 40))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import zlib
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from bm25rag import BM25Index
 from bm25rag.errors import CorruptIndexError, FormatVersionError, NotAnIndexError
 from bm25rag.open_shard import open_shard
 from bm25rag.storage.manifest import _canonical
+from support.building import segment_of_shard
 
 TEXTS = [f"boat {number % 3} word{number}" for number in range(12)]
 
@@ -24,10 +24,6 @@ TEXTS = [f"boat {number % 3} word{number}" for number in range(12)]
 def folder(tmp_path: Path) -> Path:
     BM25Index.build(TEXTS, tmp_path / "it", shards=3)
     return tmp_path / "it"
-
-
-def commit(folder: Path) -> Path:
-    return folder / "commit-1"
 
 
 def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -43,46 +39,42 @@ def flip(path: Path, position: int) -> None:
     path.write_bytes(data)
 
 
-def segment(folder: Path, shard: int) -> Path:
-    (path,) = (commit(folder) / f"shard-{shard:04d}").glob("segment-*.bin")
+def statistics(folder: Path) -> Path:
+    (path,) = folder.glob("statistics-*.bin")
     return path
 
 
 @pytest.mark.parametrize("shard", [0, 1, 2])
-@pytest.mark.parametrize("name", ["", "manifest.json", "segment"])
-def test_a_shard_that_is_missing_is_named(folder: Path, shard: int, name: str) -> None:
-    path = commit(folder) / f"shard-{shard:04d}"
-    if name == "":
-        shutil.rmtree(path)
-    else:
-        (segment(folder, shard) if name == "segment" else path / name).unlink()
-    with pytest.raises(CorruptIndexError, match=rf"shard-{shard:04d}.*restore the folder"):
+def test_a_file_of_a_shard_that_is_missing_is_named(folder: Path, shard: int) -> None:
+    path = segment_of_shard(folder, shard)
+    path.unlink()
+    with pytest.raises(CorruptIndexError, match=rf"{path.name}: is missing; restore the folder"):
         BM25Index.open(folder)
-    with pytest.raises(CorruptIndexError, match=f"shard-{shard:04d}"):
+    with pytest.raises(CorruptIndexError, match=path.name):
         open_shard(folder, shard)
     assert len(open_shard(folder, (shard + 1) % 3).searcher) == 4  # no other shard is looked at
 
 
 def test_a_missing_or_damaged_file_of_statistics_is_named(folder: Path) -> None:
-    path = commit(folder) / "statistics.bin"
+    path = statistics(folder)
     data = path.read_bytes()
     path.write_bytes(data[:-1])
-    with pytest.raises(CorruptIndexError, match=r"statistics\.bin: is .* bytes long"):
+    with pytest.raises(CorruptIndexError, match=f"{path.name}: is .* bytes long"):
         BM25Index.open(folder)
     path.unlink()
-    with pytest.raises(CorruptIndexError, match=r"statistics\.bin"):
+    with pytest.raises(CorruptIndexError, match=path.name):
         BM25Index.open(folder)
 
 
 def test_any_damaged_byte_of_the_statistics_is_noticed_before_it_counts(folder: Path) -> None:
-    path = commit(folder) / "statistics.bin"
+    path = statistics(folder)
     expected = BM25Index.open(folder).search("boat 1 word5", k=20)
     for position in range(0, path.stat().st_size, 7):
         flip(path, position)
         try:
             found = BM25Index.open(folder).search("boat 1 word5", k=20)
         except CorruptIndexError as error:
-            assert "statistics.bin" in str(error)  # noqa: PT017 - it may not be raised
+            assert path.name in str(error)  # noqa: PT017 - it may not be raised
         else:
             assert found == expected
         with pytest.raises(CorruptIndexError):
@@ -92,7 +84,7 @@ def test_any_damaged_byte_of_the_statistics_is_noticed_before_it_counts(folder: 
 
 
 def test_a_damaged_shard_is_refused_when_it_is_used_or_verified(folder: Path) -> None:
-    path = segment(folder, 1)
+    path = segment_of_shard(folder, 1)
     flip(path, path.stat().st_size - 200)
     for check in (
         lambda: BM25Index.verify(folder),
@@ -100,47 +92,8 @@ def test_a_damaged_shard_is_refused_when_it_is_used_or_verified(folder: Path) ->
         lambda: BM25Index.open(folder, verify=True),
         lambda: BM25Index.open(folder, untrusted=True),
     ):
-        with pytest.raises(CorruptIndexError, match="shard-0001"):
+        with pytest.raises(CorruptIndexError, match=path.name):
             check()
-
-
-@pytest.mark.parametrize(
-    ("texts", "complaint"),
-    [
-        ([*TEXTS[:-1], "another"], r"shard-0001: carries .*'statistics'.*mixed"),
-        # In another order, the same texts have the same statistics, but other ids.
-        ([*TEXTS[4:8], *TEXTS[:4], *TEXTS[8:]], r"shard-0001: has another manifest\.json"),
-    ],
-)
-def test_a_shard_of_another_build_is_refused(
-    folder: Path, tmp_path: Path, texts: list[str], complaint: str
-) -> None:
-    BM25Index.build(texts, tmp_path / "other", shards=3)
-    taken = commit(folder) / "shard-0001"
-    shutil.rmtree(taken)
-    shutil.copytree(commit(tmp_path / "other") / "shard-0001", taken)
-    with pytest.raises(CorruptIndexError, match=complaint):
-        BM25Index.open(folder)
-    with pytest.raises(CorruptIndexError, match="shard-0001"):
-        open_shard(folder, 1)
-
-
-def test_two_shards_in_each_others_places_are_refused(folder: Path) -> None:
-    one, two = commit(folder) / "shard-0000", commit(folder) / "shard-0001"
-    one.rename(folder / "kept")
-    two.rename(one)
-    (folder / "kept").rename(two)
-    with pytest.raises(CorruptIndexError, match="shard-0000: carries"):
-        BM25Index.open(folder)
-
-
-@pytest.mark.parametrize("name", ["analyzer", "parameters"])
-def test_a_shard_with_other_settings_is_refused(folder: Path, name: str) -> None:
-    path = commit(folder) / "shard-0002" / "manifest.json"
-    change = {"analyzer": {"lowercase": False}, "parameters": {"k1": 0.5}}[name]
-    edit(path, lambda body: body["settings"][name].update(change))
-    with pytest.raises(CorruptIndexError, match="shard-0002: has another analyzer or other"):
-        BM25Index.open(folder)
 
 
 def test_statistics_that_the_shards_do_not_have_are_noticed_by_verify(
@@ -148,51 +101,50 @@ def test_statistics_that_the_shards_do_not_have_are_noticed_by_verify(
 ) -> None:
     """A forged folder, whose checksums are right."""
     BM25Index.build([*TEXTS[:-1], "boat boat"], tmp_path / "other", shards=3)
-    shutil.copy(commit(tmp_path / "other") / "statistics.bin", commit(folder))
-    other = json.loads((tmp_path / "other" / "sharded.json").read_text(encoding="utf-8"))["body"]
-    names = ("size", "checksum", "tokens")
-    edit(folder / "sharded.json", lambda body: body.update({name: other[name] for name in names}))
+    shutil.copy(statistics(tmp_path / "other"), folder)
+    other = json.loads((tmp_path / "other" / "manifest.json").read_text(encoding="utf-8"))["body"]
+    path = folder / other["shards"]["statistics"]["file"]
+    edit(folder / "manifest.json", lambda body: body.update(shards=other["shards"]))
     BM25Index.open(folder)
     for check in (
         lambda: BM25Index.verify(folder),
         lambda: BM25Index.open(folder, verify=True),
         lambda: BM25Index.open(folder, untrusted=True),
     ):
-        with pytest.raises(CorruptIndexError, match=r"statistics\.bin: does not agree"):
+        with pytest.raises(CorruptIndexError, match=f"{path.name}: does not agree"):
             check()
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda body: body.pop("shards"),
-        lambda body: body.update(shards=[]),
-        lambda body: body["shards"].pop(),
-        lambda body: body["shards"][0].update(documents=-1),
-        lambda body: body.update(documents=11),
-        lambda body: body.update(settings=3),
-        lambda body: body.update(statistics=None),
-        lambda body: body.update(commit="1"),
-        lambda body: body.update(capacity=None),
-        lambda body: body.update(tokens=6),
-        lambda body: body.update(tokens=[]),
-        lambda body: body["settings"].pop("parameters"),
-        lambda body: body["settings"].pop("analyzer"),
+        lambda body: body.update(shards=None),
+        lambda body: body["shards"].update(segments=[], documents=[]),
+        lambda body: body["shards"]["segments"].pop(),
+        lambda body: body["shards"].update(segments=[1, 1, 2]),
+        lambda body: body["shards"].update(documents=[4, 4, -1]),
+        lambda body: body["shards"].pop("documents"),
+        lambda body: body["shards"].update(statistics=None),
+        lambda body: body["shards"]["statistics"].update(file="../statistics.bin"),
+        lambda body: body["shards"]["statistics"].update(file=body["segments"][0]["file"]),
+        lambda body: body["shards"].update(capacity=None),
+        lambda body: body["shards"].update(tokens=6),
+        lambda body: body["shards"].update(tokens=[]),
     ],
 )
 def test_a_manifest_that_makes_no_sense_is_refused(
     folder: Path, change: Callable[[dict[str, Any]], object]
 ) -> None:
-    edit(folder / "sharded.json", change)
+    edit(folder / "manifest.json", change)
     with pytest.raises(CorruptIndexError):
         BM25Index.open(folder)
 
 
 def test_a_manifest_that_is_damaged_or_newer_is_refused(folder: Path) -> None:
-    path = folder / "sharded.json"
+    path = folder / "manifest.json"
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace('"capacity": ', '"capacity": 1'), encoding="utf-8")
-    with pytest.raises(CorruptIndexError, match=r"sharded\.json: cannot be read"):
+    with pytest.raises(CorruptIndexError, match=r"manifest\.json: cannot be read"):
         BM25Index.open(folder)
     path.write_text(text.replace('"version": 1', '"version": 99'), encoding="utf-8")
     with pytest.raises(FormatVersionError, match="newer than 1: install bm25rag"):
@@ -211,7 +163,13 @@ def test_the_number_of_a_shard_is_checked(folder: Path) -> None:
         open_shard(folder, "0")  # type: ignore[arg-type]
 
 
+def test_the_documents_of_each_shard_are_verified(folder: Path) -> None:
+    """They say which rows the documents of a shard have in the whole index."""
+    edit(folder / "manifest.json", lambda body: body["shards"].update(documents=[5, 3, 4]))
+    with pytest.raises(CorruptIndexError, match="does not agree with the shards"):
+        BM25Index.verify(folder)
+
+
 def test_files_that_others_left_in_the_folder_do_no_harm(folder: Path) -> None:
-    (commit(folder) / "shard-0000" / "notes.txt").touch()
-    os.makedirs(folder / "commit-9" / "shard-0000")  # noqa: PTH103
+    (folder / "notes.txt").touch()
     assert len(BM25Index.open(folder)) == 12

@@ -14,6 +14,8 @@ from bm25rag import BM25Index
 from bm25rag.errors import CorruptIndexError, NotAnIndexError
 from bm25rag.open_shard import merge_hits, open_shard
 from bm25rag.storage.remote_mirror import find_cache
+from support.building import segment_of_shard
+from support.folders import no_leftovers
 from support.killing import Killed
 
 URL = "memory://store/pages"
@@ -80,16 +82,15 @@ def test_after_a_commit_only_new_files_are_fetched(folder: Path, fetched: list[s
     assert reader.refresh()
     assert reader.search("one more")[0].id == "new"
     kinds = sorted(Path(name).name.split("-")[0] for name in fetched)
-    assert kinds == ["segment", "statistics.bin"]
-    assert {Path(name).parts[0] for name in fetched} == {"commit-2"}
-    cached = {path.name for path in Path(find_cache(URL, None, None)[1]).iterdir()}
-    assert cached == {"lock", "sharded.json", "commit-2"}
+    assert kinds == ["segment", "statistics"]
+    assert no_leftovers(Path(find_cache(URL, None, None)[1]))
 
 
 def test_a_shard_fetches_only_itself_and_the_statistics(folder: Path, fetched: list[str]) -> None:
     shard = open_shard(URL, 1)
     assert len(fetched) == 2
-    assert all("shard-0001" in name or "statistics" in name for name in fetched)
+    assert sorted(fetched)[0] == segment_of_shard(folder, 1).name
+    assert sorted(fetched)[1].startswith("statistics")
     assert shard.first_row == 20
     with pytest.raises(CorruptIndexError, match="missing"):
         BM25Index.open(URL, offline=True)
@@ -115,23 +116,7 @@ def test_shards_of_one_cache_do_not_disturb_each_other(folder: Path, fetched: li
     assert shards[0].searcher.search("cats")
     assert whole.refresh()
     BM25Index.open(URL, offline=True, verify=True)
-    cached = {path.name for path in Path(find_cache(URL, None, None)[1]).iterdir()}
-    assert cached == {"lock", "sharded.json", "commit-2"}
-
-
-def test_a_shard_of_another_build_is_refused(folder: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    BM25Index.build(TEXTS[:-1], other, shards=3)
-    manifest = "commit-1/shard-0002/manifest.json"
-    store = MemoryFileSystem()
-    store.pipe_file(f"/store/pages/{manifest}", (other / manifest).read_bytes())
-    for act in (BM25Index.open, BM25Index.verify, lambda url: open_shard(url, 2)):
-        with pytest.raises(CorruptIndexError, match="another than was committed"):
-            act(URL)
-    assert open_shard(URL, 1).searcher.search("cats")
-    store.rm_file(f"/store/pages/{manifest}")
-    with pytest.raises(CorruptIndexError, match="missing"):
-        BM25Index.open(URL)
+    assert no_leftovers(Path(find_cache(URL, None, None)[1]))
 
 
 def test_an_index_built_anew_under_the_same_number_replaces_the_cache(
@@ -179,8 +164,6 @@ def test_a_backup_over_another_index_leaves_one_of_both_wherever_it_ends(
         assert sorted(BM25Index.open(URL, verify=True).ids()) == new
     assert states == [old] * (len(states) - 1) + [new]
     assert BM25Index.open(URL).commit_id == BM25Index.open(other).commit_id
-    kept = {path.split("/")[3] for path in MemoryFileSystem.store}
-    assert kept == {"sharded.json", "lock", "commit-1", "commit-2"}
     BM25Index.backup(folder, URL, overwrite=True)
     BM25Index.restore(URL, other, overwrite=True)
     assert sorted(BM25Index.open(other).ids()) == old

@@ -16,12 +16,12 @@ from bm25rag import BM25Index
 from bm25rag.common.strings import text_of
 from bm25rag.scoring.variants import Parameters
 from bm25rag.segments.statistics import Statistics
-from bm25rag.sharded.statistics import (
+from bm25rag.storage.shard_statistics import (
     LocalStatistics,
+    are_alike,
     join_partitions,
     merge_counts,
     merge_statistics,
-    statistics_id,
 )
 
 # Two pairs of words that have the same CRC-32.
@@ -69,7 +69,7 @@ def test_frequencies_are_summed_by_term(
     whole = merge_statistics(locals_)
     assert (whole.documents, whole.tokens) == (found.documents, found.tokens)
     assert shown(whole) == expected
-    assert statistics_id(whole) == statistics_id(found)
+    assert are_alike(whole, found)
     assert np.all(found.terms.keys[1:] >= found.terms.keys[:-1])
 
 
@@ -89,7 +89,7 @@ def test_what_tasks_pass_to_one_another_can_be_pickled() -> None:
         [["ab"], ["b", "b"]],
     ],
 )
-def test_other_statistics_have_another_id(other: list[list[str]]) -> None:
-    one = statistics_id(merge_statistics([local([["a", "b"], ["b"]])]))
-    assert one == statistics_id(merge_statistics([local([["b"]]), local([["b", "a"]])]))
-    assert one != statistics_id(merge_statistics([local(other)]))
+def test_other_statistics_are_told_apart(other: list[list[str]]) -> None:
+    one = merge_statistics([local([["a", "b"], ["b"]])])
+    assert are_alike(one, merge_statistics([local([["b"]]), local([["b", "a"]])]))
+    assert not are_alike(one, merge_statistics([local(other)]))

@@ -15,8 +15,9 @@ from bm25rag import BM25Index
 from bm25rag.errors import LockedError, NotAnIndexError, ReadOnlyError, StorageError
 from bm25rag.open_shard import open_shard
 from bm25rag.segments.statistics import Statistics
-from bm25rag.sharded.manifest import read_sharded
-from bm25rag.sharded.statistics import LocalStatistics, merge_statistics
+from bm25rag.storage.shard_statistics import LocalStatistics, merge_statistics
+from support.building import documents_of_shards
+from support.folders import no_leftovers
 from support.holding import bits
 from support.killing import killed_at
 from support.recording import abandon
@@ -31,10 +32,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "it"
 
 
-def sizes(folder: Path) -> list[int]:
-    return [shard.documents for shard in read_sharded(str(folder)).shards]
-
-
 def shown(index: BM25Index) -> Any:
     return index.get(index.ids()), bits(index.search("boat 1 sea", 99))
 
@@ -42,19 +39,19 @@ def shown(index: BM25Index) -> Any:
 def test_new_documents_go_to_the_last_shard(folder: Path) -> None:
     with BM25Index.open(folder, mode="w") as writer:
         assert writer.add(["new boat", "more sea"]) == ["12", "13"]
-    assert sizes(folder) == [4, 4, 6]
+    assert documents_of_shards(folder) == [4, 4, 6]
 
 
 def test_behind_a_full_shard_a_new_one_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bm25rag.sharded.building.SMALLEST_CAPACITY", 1)
+    monkeypatch.setattr("bm25rag.building.shards.SMALLEST_CAPACITY", 1)
     BM25Index.build(TEXTS, tmp_path / "it", shards=3)  # 4 documents each, so 8 are the capacity
     with BM25Index.open(tmp_path / "it", mode="w") as writer:
         for number in range(7):
             writer.add([f"boat {number}", "sea"])
             writer.commit()
-    assert sizes(tmp_path / "it") == [4, 4, 8, 8, 2]
+    assert documents_of_shards(tmp_path / "it") == [4, 4, 8, 8, 2]
     plain = BM25Index.from_texts(TEXTS)
     for number in range(7):
         plain.add([f"boat {number}", "sea"])
@@ -68,7 +65,7 @@ def test_a_replaced_document_moves_to_the_end_and_a_deleted_one_leaves_its_shard
         writer.add(["again"], ids=["1"], on_duplicate="replace")
         assert writer.delete(["5", "6", "unknown"]) == ["5", "6"]
         assert writer.update_metadata(["0", "11"], [{"a": 1}, {"a": 2}]) == ["0", "11"]
-    assert sizes(folder) == [3, 2, 5]
+    assert documents_of_shards(folder) == [3, 2, 5]
     index = BM25Index.open(folder)
     assert index.ids() == ["0", "2", "3", "4", "7", "8", "9", "10", "11", "1"]
     assert index.ids({"a": 2}) == ["11"]
@@ -80,10 +77,10 @@ def test_a_shard_may_lose_all_its_documents(folder: Path) -> None:
         writer.commit()
         writer.delete(["8", "9", "10", "11"])
         writer.compact()
-    assert sizes(folder) == [4, 0, 0]
+    assert documents_of_shards(folder) == [4, 0, 0]
     with BM25Index.open(folder, mode="w") as writer:
         writer.add(["boat"])
-    assert sizes(folder) == [4, 0, 1]
+    assert documents_of_shards(folder) == [4, 0, 1]
 
 
 def test_merging_stays_within_shards(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,33 +96,18 @@ def test_merging_stays_within_shards(folder: Path, monkeypatch: pytest.MonkeyPat
         writer.compact()
         assert shown(writer) == before
         assert writer.stats()["segments"] == 3
-    assert sizes(folder) == [3, 4, 10]
+    assert documents_of_shards(folder) == [3, 4, 10]
     assert shown(BM25Index.open(folder, verify=True)) == before
 
 
-def test_a_commit_links_the_files_that_stay(folder: Path) -> None:
-    def inodes() -> set[int]:
-        return {path.stat().st_ino for path in folder.rglob("segment-*.bin")}
-
-    before = inodes()
+def test_files_that_stay_are_not_written_again(folder: Path) -> None:
+    before = {path.name for path in folder.glob("segment-*.bin")}
     with BM25Index.open(folder, mode="w") as writer:
         writer.add(["one more boat"])
         writer.commit()
-        assert before < inodes()
-        assert len(inodes()) == 4
-
-
-def test_where_there_are_no_links_files_are_copied(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refusing(*_: object) -> None:
-        raise OSError("no links here")
-
-    monkeypatch.setattr("os.link", refusing)
-    with BM25Index.open(folder, mode="w") as writer:
-        writer.add(["one more boat"])
-    BM25Index.verify(folder)
-    assert len(BM25Index.open(folder)) == 13
+        after = {path.name for path in folder.glob("segment-*.bin")}
+        assert before < after
+        assert len(after) == 4
 
 
 def test_a_rollback_goes_back_to_the_last_commit(folder: Path) -> None:
@@ -231,9 +213,9 @@ def test_a_commit_that_is_checked_may_be_replaced_meanwhile(
             writer.add(["new boat"])
         return merge_statistics(shards)
 
-    monkeypatch.setattr("bm25rag.sharded.folder.merge_statistics", commit_first)
+    monkeypatch.setattr("bm25rag.storage.shard_statistics.merge_statistics", commit_first)
     check(folder)
-    assert sizes(folder) == [4, 4, 5]
+    assert documents_of_shards(folder) == [4, 4, 5]
 
 
 @pytest.mark.slow
@@ -258,12 +240,11 @@ def test_a_crash_at_any_step_of_a_commit_leaves_the_old_state_or_the_new(tmp_pat
         seen.add(found == after)
         with BM25Index.open(folder, mode="w") as another:
             another.add(["one more"])
-        names = sorted(path.name for path in folder.iterdir())
-        assert names == [f"commit-{3 if found == after else 2}", "lock", "sharded.json"]
+        assert no_leftovers(folder)
         BM25Index.verify(folder)
         number += 1
     assert seen == {False, True}
-    assert number > 15
+    assert number > 8
 
 
 def test_a_writer_may_commit_again_after_a_failure(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bm25rag import BM25Index, Document
+from bm25rag.storage.manifest import read_manifest
 
 
 def documents(count: int = 40) -> Iterator[Document]:
@@ -36,9 +37,19 @@ def segment_in_memory(
     return segment_of(folder)
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    """Return the bytes of every segment and of the statistics, by where they are."""
-    return {
-        f"{path.parent.relative_to(folder)}/{path.name.partition('-')[0]}": path.read_bytes()
-        for path in folder.rglob("*.bin")
-    }
+def segment_of_shard(folder: Path, number: int) -> Path:
+    """Return the file of the only segment of a shard."""
+    ((record, _),) = read_manifest(str(folder)).only(number, "").stored
+    return folder / record.name
+
+
+def documents_of_shards(folder: Path) -> list[int]:
+    """Return how many documents each shard has."""
+    shards = read_manifest(str(folder)).shards
+    assert shards is not None
+    return list(shards.documents)
+
+
+def contents(folder: Path) -> list[bytes]:
+    """Return the bytes of every segment and of the statistics, in order."""
+    return [(folder / name).read_bytes() for name in read_manifest(str(folder)).names()]

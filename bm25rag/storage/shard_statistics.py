@@ -7,10 +7,10 @@ process or by many, and the merged partitions one after another are the table of
 
 from __future__ import annotations
 
-import hashlib
 import os
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -19,11 +19,14 @@ from bm25rag.columns.column import Column
 from bm25rag.columns.merge import JoinedTerms, LivingStrings, join_columns
 from bm25rag.columns.string_table import StringTable
 from bm25rag.common.arrays import Int64, UInt32, as_index, narrowed
+from bm25rag.errors import CorruptIndexError
 from bm25rag.scoring.variants import Parameters
 from bm25rag.segments.statistics import Statistics
 from bm25rag.segments.view import SegmentView, add_tokens
-from bm25rag.storage.checksummed_file import ArraysFile, FileRecord, write_arrays
-from bm25rag.storage.segment_files import read_terms
+from bm25rag.storage.checksummed_file import FileRecord, write_arrays
+from bm25rag.storage.manifest import Manifest, Shards
+from bm25rag.storage.segment_files import new_path
+from bm25rag.storage.state import State, parse_settings
 
 # Terms that are merged at a time, counted once for each segment that has them.
 _TERMS = 1 << 20
@@ -120,33 +123,60 @@ def join_partitions(
     )
 
 
-def statistics_id(statistics: Statistics) -> str:
-    """Return the id of statistics, which depends on nothing else."""
-    digest = hashlib.blake2b(digest_size=16)
-    column = statistics.terms.column
-    column.check_all()
-    totals = np.array([statistics.documents, *statistics.tokens, len(column)], "<i8")
-    lengths = column.lengths().astype("<i8")
-    for values in (totals, lengths, column.data, statistics.frequencies.astype("<i8")):
-        digest.update(np.ascontiguousarray(values).data)
-    return digest.hexdigest()
+def count_shards(
+    folder: str,
+    state: State,
+    segments: tuple[int, ...],
+    capacity: int,
+    statistics: Statistics | None = None,
+) -> Shards:
+    """Return what a manifest says of shards that have so many of the segments.
 
-
-def write_statistics(path: str, statistics: Statistics) -> FileRecord:
-    """Write statistics into a new file and flush it to disk."""
+    The ``statistics``, which are counted if they are not given, are written into a new file of the
+    folder, and flushed to disk.
+    """
+    if statistics is None:
+        statistics = merge_statistics([LocalStatistics(state.views, state.parameters)])
     table = statistics.terms
     rest = {"terms.keys": table.keys, "frequencies": statistics.frequencies}
-    return write_arrays(path, table.column.arrays("terms") | rest)
+    arrays = table.column.arrays("terms") | rest
+    shards = Shards(segments, (), capacity, statistics.tokens, FileRecord("", 0, 0))
+    documents = _count_documents(state.views, shards.edges)
+    file = write_arrays(new_path(folder, "statistics"), arrays)
+    return shards._replace(documents=documents, statistics=file)
 
 
-def read_statistics(
-    folder: str, record: FileRecord, mapped: bool, documents: int, tokens: tuple[int, ...]
-) -> Statistics:
-    """Read statistics, of which each part is checked before its first use.
+def _count_documents(views: Sequence[SegmentView], edges: Sequence[int]) -> tuple[int, ...]:
+    """Return how many documents each shard has, given where its segments begin."""
+    return tuple(sum(view.count for view in views[a:b]) for a, b in pairwise(edges))
 
-    What is damaged is a ``CorruptIndexError``, a missing file a ``FileNotFoundError``.
+
+def check_statistics(
+    folder: str, manifest: Manifest, views: Sequence[SegmentView], stored: Statistics
+) -> None:
+    """Check that stored statistics are those of all shards; raise ``CorruptIndexError``.
+
+    They have been read with the shards: a writer may have removed the file meanwhile.
     """
-    file = ArraysFile(os.path.join(folder, record.name), record, mapped)
-    terms = read_terms(file, "")
-    frequencies = file.array("frequencies", "u4", "u8", count=len(terms))
-    return Statistics(documents, tokens, terms, frequencies.values, frequencies.check)
+    assert manifest.shards is not None
+    parameters = parse_settings(folder, manifest.settings).parameters
+    merged = merge_statistics([LocalStatistics(views, parameters)])
+    stored.terms.check_all()
+    documents = _count_documents(views, manifest.shards.edges)
+    if documents != manifest.shards.documents or not are_alike(merged, stored):
+        raise CorruptIndexError(
+            f"{os.path.join(folder, manifest.shards.statistics.name)}: does not agree with the "
+            "shards; restore the folder from a copy"
+        )
+
+
+def are_alike(one: Statistics, other: Statistics) -> bool:
+    """Whether two statistics say the same, of which the terms of both have been checked."""
+    columns = one.terms.column, other.terms.column
+    return (one.documents, one.tokens) == (other.documents, other.tokens) and all(
+        (
+            np.array_equal(columns[0].data, columns[1].data),
+            np.array_equal(columns[0].lengths(), columns[1].lengths()),
+            np.array_equal(one.frequencies, other.frequencies),
+        )
+    )
