@@ -24,6 +24,7 @@ from support.holding import (
     assert_same_scores,
     assert_same_statistics,
     bits,
+    set_capacity,
 )
 from support.holding import tuned as both_tuned
 from support.reference import Reference
@@ -222,9 +223,7 @@ def check_updates(
         reader = BM25Index.open(folder)
         with BM25Index.open(folder, mode="w") as writer, pytest.MonkeyPatch.context() as patch:
             patch.setattr("bm25rag.merging.policy.LEAST", 0)
-            attachment = writer._live.attachment
-            shards = attachment._manifest.shards._replace(capacity=capacity)
-            attachment._manifest = attachment._manifest._replace(shards=shards)
+            set_capacity(writer, capacity)
             for number, step in enumerate(history):
                 apply(step, writer, reference)
                 assert_same_scores(writer, reference, query)

@@ -122,9 +122,15 @@ def in_shards(count: int, documents: list[Document], **chosen: Any) -> Iterator[
         path = Path(folder) / "index"
         BM25Index.build(iter(documents), path, shards=count, **chosen)
         with BM25Index.open(path, mode="w") as writer:
-            attachment: Any = writer._live.attachment
-            attachment._manifest = attachment._manifest._replace(capacity=count % 5)
+            set_capacity(writer, count % 5)
             yield writer
+
+
+def set_capacity(writer: BM25Index, capacity: int) -> None:
+    """Let a new shard begin when the last one has so many documents."""
+    attachment: Any = writer._live.attachment
+    shards = attachment._manifest.shards._replace(capacity=capacity)
+    attachment._manifest = attachment._manifest._replace(shards=shards)
 
 
 @contextmanager
