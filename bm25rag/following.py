@@ -80,9 +80,8 @@ class FollowedFolder:
     def _catch_up(self, analyzer: Analyzer | None) -> None:
         # The first tokenizer stays: those who share an index cannot differ in it.
         if self._reader is not None:
-            with suppress(NotAnIndexError):  # there may be one of the other kind, with shards
-                self._reader.refresh()
-                return
+            self._reader.refresh()
+            return
         try:
             self._reader = BM25Index.open(self._path)
         except TokenizerRequiredError:
