@@ -66,6 +66,7 @@ LAZY_MODULES = (
     "bm25rag.storage.checked_fields",
     "bm25rag.storage.checked_packed",
     "bm25rag.storage.checked_text_fields",
+    "bm25rag.storage.leftovers",
     "bm25rag.storage.local_store",
     "bm25rag.storage.remote",
     "bm25rag.storage.remote_mirror",

@@ -19,7 +19,9 @@ from bm25rag.index import BM25Index
 from bm25rag.live.index import LiveIndex, State
 from bm25rag.opening import local_folder
 from bm25rag.storage.attachment import Unattached
+from bm25rag.storage.checksummed_file import damage
 from bm25rag.storage.folder_reader import FolderReader
+from bm25rag.storage.manifest import manifest_path
 
 __all__ = ["OpenShard", "Ranking", "merge_hits", "merge_rankings", "open_shard"]
 
@@ -91,6 +93,8 @@ def open_shard(
         searcher = BM25Index._from_live(LiveIndex(State.of(reader.read()), _SHARD))
     shards = reader.manifest.shards
     assert shards is not None
+    if len(searcher) != shards.documents[only]:
+        raise damage(manifest_path(path), f"shard {only}", "has not so many documents")
     return OpenShard(searcher, only, shards.first_rows[only], reader.manifest.commit)
 
 

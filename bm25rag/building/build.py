@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from bm25rag.building.folder import locked_to_build, remove
+from bm25rag.building.folder import locked_to_build
 from bm25rag.building.gathering import gather
 from bm25rag.building.memory import merge_room
 from bm25rag.building.plan import Plan
@@ -18,6 +18,7 @@ from bm25rag.segments.view import SegmentView, add_tokens
 from bm25rag.storage.folder_lock import FolderLock
 from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.fs import name_file
+from bm25rag.storage.leftovers import remove
 from bm25rag.storage.manifest import BUILDING, Manifest, clean
 from bm25rag.storage.segment_files import write_segment
 from bm25rag.storage.state import State

@@ -26,7 +26,7 @@ from itertools import chain, pairwise
 import numpy as np
 
 from bm25rag.building.build import write_merged
-from bm25rag.building.folder import locked_to_build, remove
+from bm25rag.building.folder import locked_to_build
 from bm25rag.building.gathering import gather
 from bm25rag.building.plan import Plan
 from bm25rag.common.checks import check_count, check_sequence
@@ -37,6 +37,7 @@ from bm25rag.segments.statistics import Statistics
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.folder_lock import locked_folder
 from bm25rag.storage.fs import flush_folder, link_file, make_folder
+from bm25rag.storage.leftovers import remove
 from bm25rag.storage.manifest import BUILDING, Manifest, clean, read_manifest, replace_manifest
 from bm25rag.storage.segment_files import read_index
 from bm25rag.storage.shard_statistics import count_shards

@@ -10,7 +10,7 @@ from threading import TIMEOUT_MAX
 from typing import Any
 
 from bm25rag.analysis import Analyzer
-from bm25rag.building.folder import check_new, remove
+from bm25rag.building.folder import check_new
 from bm25rag.building.memory import check_memory
 from bm25rag.common.checks import check_choice, check_count, check_flag, check_real
 from bm25rag.common.urls import local_path
@@ -35,6 +35,7 @@ from bm25rag.readers.records import Records
 from bm25rag.scoring.variants import DeltaOn, VariantName
 from bm25rag.storage.folder_lock import locked_folder
 from bm25rag.storage.fs import make_folder
+from bm25rag.storage.leftovers import remove
 from bm25rag.storage.manifest import BUILDING
 from bm25rag.storage.state import check_extra
 

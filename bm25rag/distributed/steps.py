@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bm25rag.building.build import build_index
-from bm25rag.building.folder import remove
 from bm25rag.building.plan import check_plan
 from bm25rag.building.shards import publish
 from bm25rag.columns.column import select_strings
@@ -38,6 +37,7 @@ from bm25rag.errors import CorruptIndexError, DuplicateIdError, NotAnIndexError
 from bm25rag.index import BM25Index
 from bm25rag.segments.view import add_tokens
 from bm25rag.storage.fs import make_folder
+from bm25rag.storage.leftovers import remove
 from bm25rag.storage.manifest import BUILDING, manifest_path, read_sealed, replace_sealed
 from bm25rag.storage.segment_files import read_index
 from bm25rag.storage.shard_statistics import (

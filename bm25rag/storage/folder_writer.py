@@ -22,6 +22,7 @@ from bm25rag.storage.folder_lock import FolderLock, check_target, folder_to_fill
 from bm25rag.storage.fs import flush_folder, free_bytes, is_same
 from bm25rag.storage.kept_commits import drop_expired, keep_manifest
 from bm25rag.storage.manifest import (
+    BUILDING,
     Manifest,
     clean,
     manifest_path,
@@ -172,6 +173,10 @@ class FolderWriter(Attachment):
         """Start from what has been read of the folder while it was locked."""
         self.start_from(reader.manifest, state.views)
         self._state = state
+        if os.path.isdir(os.path.join(self.folder, BUILDING)):
+            from bm25rag.storage.leftovers import remove_building  # few builds are killed
+
+            remove_building(self.folder)
 
     def start_from(self, manifest: Manifest, views: Sequence[SegmentView] = ()) -> None:
         """Start from the manifest of the last commit, and its segments."""

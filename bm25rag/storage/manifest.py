@@ -294,6 +294,7 @@ def _parse_shards(entry: Mapping[str, Any], segments: int) -> Shards:
     )
     if not shards.segments or len(shards.segments) != len(shards.documents):
         raise ValueError("there are no shards, or not the documents of each")
+    natural(sum(shards.documents))
     if sum(shards.segments) != segments:
         raise ValueError("the segments of the shards do not add up")
     return shards

@@ -27,6 +27,7 @@ from bm25rag.storage.manifest import (
     clean,
     manifest_path,
     parse_manifest,
+    read_manifest,
 )
 from bm25rag.storage.remote import RemoteStore, cache_root
 
@@ -80,12 +81,15 @@ class Mirror:
         self._only = only
 
     def check_cached(self) -> None:
-        """Raise ``NotAnIndexError`` if nothing is in the folder yet."""
-        if not os.path.exists(manifest_path(self.folder)):
-            raise NotAnIndexError(
-                f"{self.folder}, the cache of {self.store.name}, holds no index: open the URL once "
-                "without offline=True, with the same endpoint"
-            )
+        """Raise ``NotAnIndexError`` if the index is not in the folder yet, or only a part of it."""
+        if os.path.exists(manifest_path(self.folder)):
+            names = read_manifest(self.folder).names()
+            if all(os.path.exists(os.path.join(self.folder, name)) for name in names):
+                return
+        raise NotAnIndexError(
+            f"{self.folder}, the cache of {self.store.name}, holds no index, or one shard alone: "
+            "open the URL once without offline=True, with the same endpoint"
+        )
 
     @contextmanager
     def synced(self) -> Iterator[None]:

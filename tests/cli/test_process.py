@@ -177,11 +177,11 @@ def test_ctrl_c_after_the_commit_does_not_say_that_nothing_was_written(
 ) -> None:
     """Who ran the same command again was told that there is an index, or added twice."""
 
-    def interrupt(_: object) -> None:
+    def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     Path("new.txt").write_text("new", encoding="utf-8")
-    monkeypatch.setattr("bm25rag.storage.folder_writer.FolderWriter._clean", interrupt)
+    monkeypatch.setattr("bm25rag.storage.folder_writer.drop_expired", interrupt)
     result = run(*words.split())
     path = "saved" if "saved" in words else "new"
     said = f"Interrupted: {path} had been written already; 'bm25rag stats' tells what it holds\n"

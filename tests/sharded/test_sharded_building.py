@@ -32,6 +32,18 @@ def test_shards_hold_consecutive_documents_as_many_each_or_one_more(tmp_path: Pa
     assert no_leftovers(tmp_path / "it")
 
 
+def test_where_there_are_no_links_files_are_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("no links here")
+
+    monkeypatch.setattr("os.link", refuse)
+    BM25Index.build(documents(), tmp_path / "it", shards=3)
+    BM25Index.verify(tmp_path / "it")
+    assert no_leftovers(tmp_path / "it")
+
+
 def test_texts_get_decimal_ids_and_terms_are_taken_as_they_are(tmp_path: Path) -> None:
     index = BM25Index.build(iter(["a boat", ["The", "sea"], "the sea"]), tmp_path / "it", shards=2)
     assert index.ids() == ["0", "1", "2"]

@@ -55,6 +55,18 @@ def test_a_file_of_a_shard_that_is_missing_is_named(folder: Path, shard: int) ->
     assert len(open_shard(folder, (shard + 1) % 3).searcher) == 4  # no other shard is looked at
 
 
+@pytest.mark.parametrize("forged", [[4, 5, 4], [(1 << 62) - 1, (1 << 62) - 1, 4]])
+def test_numbers_of_documents_that_a_shard_has_not_are_refused(
+    folder: Path, forged: list[int]
+) -> None:
+    def forge(body: dict[str, Any]) -> None:
+        body["shards"]["documents"] = forged
+
+    edit(folder / "manifest.json", forge)
+    with pytest.raises(CorruptIndexError, match=r"manifest\.json"):
+        open_shard(folder, 1)
+
+
 def test_a_missing_or_damaged_file_of_statistics_is_named(folder: Path) -> None:
     path = statistics(folder)
     data = path.read_bytes()
