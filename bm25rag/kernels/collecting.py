@@ -148,20 +148,6 @@ def find(
 
 
 @cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _guess(
-    start: cython.Py_ssize_t,
-    stop: cython.Py_ssize_t,
-    place: cython.Py_ssize_t,
-    in_block: cython.Py_ssize_t,
-) -> cython.Py_ssize_t:
-    """Return where a document's posting would be if a term's postings were spread evenly."""
-    return start + (stop - start) * place // in_block
-
-
-@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def _find_near(
@@ -171,7 +157,10 @@ def _find_near(
     wanted: cython.Py_ssize_t,
     guess: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Do as ``find`` for one document, by galloping from a guess: it reads few lines of memory."""
+    """Do as ``find`` for one document, by galloping from a guess: it reads few lines of memory.
+
+    That is where the posting would be if they were spread evenly.
+    """
     low: cython.Py_ssize_t = guess
     high: cython.Py_ssize_t = guess
     step: cython.Py_ssize_t = _NEAR
@@ -216,12 +205,6 @@ def look_up(
     Those that can not exceed ``least`` any more are dropped. Return how many still wait.
     """
     term: cython.Py_ssize_t
-    if cython.compiled and waiting <= _FEW:
-        for term in range(walked, query.length):
-            if segment.is_narrow:
-                _fetch_guesses(segment, segment.narrow, query, scratch, term, waiting)
-            else:
-                _fetch_guesses(segment, segment.wide, query, scratch, term, waiting)
     for term in range(walked, query.length):
         if waiting == 0:
             return 0
@@ -234,29 +217,6 @@ def look_up(
                 segment, segment.wide, query, scratch, term, least - query.rest[term + 1], waiting
             )
     return waiting
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _fetch_guesses(
-    segment: Segment,
-    codes: cython.const[Codes][::1],
-    query: Query,
-    scratch: Scratch,
-    term: cython.Py_ssize_t,
-    waiting: cython.Py_ssize_t,
-) -> cython.void:
-    """Have what is likely to be read of a term fetched, while others are looked up."""
-    start: cython.Py_ssize_t = query.starts[term, scratch.block]
-    stop: cython.Py_ssize_t = query.starts[term, scratch.block + 1]
-    guess: cython.Py_ssize_t
-    i: cython.Py_ssize_t
-    if start < stop:
-        for i in range(waiting):
-            guess = _guess(start, stop, scratch.base + scratch.waiting[i], scratch.in_block)
-            prefetch(cython.address(segment.documents[guess]))  # noqa: F821 - of the .pxd
-            prefetch(cython.address(codes[guess]))  # noqa: F821
 
 
 @cython.cfunc
@@ -288,7 +248,7 @@ def _look_up(
                 wanted = scratch.spare_numbers[i]
                 scratch.work[i] = _find_near(
                     segment.documents, start, stop, wanted,
-                    _guess(start, stop, wanted, scratch.in_block),
+                    start + (stop - start) * wanted // scratch.in_block,
                 )  # fmt: skip
         else:
             for i in range(waiting, waiting + 7):

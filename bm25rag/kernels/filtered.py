@@ -67,24 +67,13 @@ def _look_at_all(
     end: cython.Py_ssize_t = scratch.end
     count: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
-    # Few pass, so that a branch for eight is mostly predicted: half the time of none. The codes of
-    # those that do are wanted soon, and their places are far apart.
+    # Eight at a time need one comparison. The codes of those that pass are wanted soon.
     while posting + 8 <= stop and documents[posting + 7] < end:
-        if (
-            allowed[first + documents[posting]]
-            | allowed[first + documents[posting + 1]]
-            | allowed[first + documents[posting + 2]]
-            | allowed[first + documents[posting + 3]]
-            | allowed[first + documents[posting + 4]]
-            | allowed[first + documents[posting + 5]]
-            | allowed[first + documents[posting + 6]]
-            | allowed[first + documents[posting + 7]]
-        ):
-            if cython.compiled:
-                prefetch(cython.address(codes[posting]))  # noqa: F821 - of the .pxd
-            for i in range(posting, posting + 8):
-                postings[count] = i
-                count += allowed[first + documents[i]] != 0
+        if cython.compiled:
+            prefetch(cython.address(codes[posting]))  # noqa: F821 - of the .pxd
+        for i in range(posting, posting + 8):
+            postings[count] = i
+            count += allowed[first + documents[i]] != 0
         posting += 8
     while posting < stop and documents[posting] < end:
         postings[count] = posting

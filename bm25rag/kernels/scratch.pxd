@@ -75,7 +75,6 @@ cdef class Scratch:
     cdef long long[::1] begins
     cdef double[::1] sums
     cdef short[::1] units
-    cdef short[::1] units_of
     cdef unsigned long long[::1] bits
     cdef long long[::1] waiting
     cdef double[::1] waiting_sums

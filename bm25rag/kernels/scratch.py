@@ -31,8 +31,6 @@ _BINS = cython.declare(cython.Py_ssize_t, 512)
 _USUAL = 64
 _KEPT = 4
 _MUCH = 1 << 14
-# So many terms of a query have a table of what each code is in units.
-TABLES = 16
 # At most so many codes have levels: 32 MiB, made by the first search in half a second at most.
 _MOST_CODES = 1 << 24
 # Whether a term that nobody has asked for has a row of bounds is not known yet.
@@ -105,8 +103,6 @@ class Scratch:
     walks the window from ``base`` to ``end`` there; ``cursors`` say how far each term has been
     walked, ``begins`` where it was at the window's first document. ``waiting`` are the places of
     documents that may be among the best.
-
-    ``units_of`` has, for some terms, what each code is in units, one table after another.
 
     ``numbers`` and ``scores`` are the ``collected`` documents. What does not exceed ``floor`` is
     none of the best; it only rises. ``tallies`` count the sums of collected documents by size,
@@ -305,8 +301,6 @@ def _allot_sums(segment: Segment, scratch: Scratch) -> cython.void:
     shared = np.zeros(max(scratch.width, cells))
     scratch.sums = view(shared)
     scratch.units = view(shared.view(np.int16)[:cells])
-    tables: cython.Py_ssize_t = TABLES if segment.is_narrow else 0
-    scratch.units_of = empty(tables * segment.levels.shape[0], np.int16)
     scratch.bits = zeros(max(scratch.width, cells) // 64, np.uint64)
 
 

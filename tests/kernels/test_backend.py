@@ -301,9 +301,6 @@ def test_terms_looked_up_as_the_floor_rises_change_no_bit(
         from bm25rag.kernels import coarse
 
         monkeypatch.setattr(coarse, "_LOOK_UP", 1)
-
-        monkeypatch.setattr(coarse, "_TABLED", 0)  # half of the terms have a table
-        monkeypatch.setattr(coarse, "_TABLES", 2)
         monkeypatch.setattr(coarse, "_SCARCE", 1)
         drain_walked = coarse._drain_walked
         monkeypatch.setattr(
