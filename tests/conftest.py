@@ -125,3 +125,10 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bm25rag.additions.CHUNK", 60)
     monkeypatch.setattr("bm25rag.building.gathering.part_room", lambda *_: 1)
     monkeypatch.setattr("bm25rag.building.build.merge_room", lambda _: 3000)
+
+
+@pytest.fixture
+def one_part(small_parts: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a build hold all documents in memory, and merge them there; after ``small_parts``."""
+    monkeypatch.setattr("bm25rag.building.gathering.part_room", lambda *_: 1 << 30)
+    monkeypatch.setattr("bm25rag.building.gathering.merge_room", lambda _: 1 << 30)

@@ -120,12 +120,9 @@ def _fill_from_texts(
     """
     if analyzer.tokenizer is not None:
         return vectors
-    numbers, names = list(vectors), segment.names
-    by_field = [segment.texts_of(name).texts(numbers) for name in names or ("",)]
-    unknown = {}
-    for number, texts in zip(numbers, zip(*by_field, strict=True), strict=True):
-        vector = vectors[number]
-        if not any(text is not None for text in texts):  # all fields are stored, or none
+    unknown, by_field = {}, segment.texts_by_field([*vectors])
+    for (number, vector), *texts in zip(vectors.items(), *by_field, strict=True):
+        if texts.count(None) == len(texts):  # all fields that there are are stored, or none
             unknown[number] = vector
             continue
         # Added field by field, as ``TextFields.weigh`` does, for the same bits.

@@ -249,8 +249,7 @@ def _looked_in(
 
 def _check_stored(segment: Segment, numbers: Sequence[int]) -> None:
     """Check that each document has a text in some field."""
-    columns = [segment.texts_of(name).texts(numbers) for name in segment.names or ("text",)]
-    for number, *own in zip(numbers, *columns, strict=True):
+    for number, *own in zip(numbers, *segment.texts_by_field(numbers), strict=True):
         if own.count(None) == len(own):
             raise ValueError(
                 "phrases, and parts of stop words alone, are looked for in the stored texts, and "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING
 
@@ -91,6 +91,10 @@ class Segment:
     def texts_of(self, name: str) -> Column:
         """Return the texts of a field."""
         return self.other_texts.get(name, self.texts)
+
+    def texts_by_field(self, numbers: Sequence[int]) -> list[list[str | None]]:
+        """Return the texts of some documents, a list for each field; ``None`` if not stored."""
+        return [self.texts_of(name).texts(numbers) for name in self.names or ("text",)]
 
     def matching(self, matched: tuple[bool, ...]) -> Segment:
         """Return the same documents, with the postings of fields that are matched."""

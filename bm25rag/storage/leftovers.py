@@ -30,7 +30,7 @@ def remove_building(folder: str) -> None:
         if os.path.exists(manifest_path(building)):
             receipt = read_manifest(building).settings.get("extra")
             ours = isinstance(receipt, dict) and "ended" in receipt
-        else:  # it was killed while it removed them
+        else:  # it had no parts, or was killed while it removed them
             ours = _holds_ours(building)
         if ours:
             remove(building)

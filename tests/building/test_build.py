@@ -341,6 +341,7 @@ def test_a_build_that_was_killed_at_any_step_goes_on_to_the_same_bits(
 
 
 @both
+@pytest.mark.usefixtures("one_part")
 @pytest.mark.parametrize("then", ["build", "write"])
 def test_what_a_kill_after_the_commit_has_left_goes(
     tmp_path: Path, shards: int | None, then: str, monkeypatch: pytest.MonkeyPatch
@@ -350,8 +351,6 @@ def test_what_a_kill_after_the_commit_has_left_goes(
     def killed(*_: object, **__: object) -> None:
         raise Killed
 
-    monkeypatch.setattr("bm25rag.building.gathering.part_room", lambda *_: 1 << 30)
-    monkeypatch.setattr("bm25rag.building.gathering.merge_room", lambda _: 1 << 30)
     with monkeypatch.context() as patch:
         patch.setattr("shutil.rmtree", killed)
         with pytest.raises(Killed):

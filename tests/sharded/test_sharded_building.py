@@ -148,6 +148,7 @@ def test_another_build_does_not_go_on_with_an_interrupted_one(
     BM25Index.build(documents(5), tmp_path / "it", shards=2)
 
 
+@pytest.mark.usefixtures("one_part")
 def test_shards_of_documents_that_were_all_in_memory_are_not_mixed_with_those_of_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,8 +157,6 @@ def test_shards_of_documents_that_were_all_in_memory_are_not_mixed_with_those_of
     def killed(*_: object) -> None:
         raise Killed
 
-    monkeypatch.setattr("bm25rag.building.gathering.part_room", lambda *_: 1 << 30)
-    monkeypatch.setattr("bm25rag.building.gathering.merge_room", lambda _: 1 << 30)
     with monkeypatch.context() as patch:
         patch.setattr("bm25rag.building.shards.publish", killed)
         with pytest.raises(Killed):
