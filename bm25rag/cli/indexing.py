@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -28,8 +28,9 @@ from bm25rag.cli.sources import SKIPPED, Sources
 from bm25rag.cli.terminal import counted, write_message
 from bm25rag.common.urls import is_url
 from bm25rag.common.visible import one_line
+from bm25rag.storage.file_identity import FileMark
 from bm25rag.storage.folder_lock import check_target
-from bm25rag.storage.manifest import BUILDING, MANIFEST
+from bm25rag.storage.manifest import BUILDING, MANIFEST, manifest_path
 from bm25rag.storage.remote import RemoteStore
 from bm25rag.storage.remote_writer import check_remote_target
 
@@ -273,11 +274,12 @@ def reporting(
 
     At Ctrl-C, it says what is kept of the index at ``path``, and how to go on.
     """
-    known, manifest = None if before is None else before.findings, _manifest(path)
+    known = None if before is None else before.findings
+    mark = FileMark(manifest_path(str(path)))
     try:
         yield
     except KeyboardInterrupt:
-        write_message(f"Interrupted: {one_line(_kept(path, manifest))}")
+        write_message(f"Interrupted: {one_line(_kept(path, mark))}")
         raise
     except Exception:
         documents.findings.report(known)
@@ -285,22 +287,15 @@ def reporting(
     documents.findings.report(known)
 
 
-def _manifest(path: Path | str) -> bytes | None:
-    """Return the manifest of the index in a folder; ``None`` if there is none."""
-    with suppress(OSError):
-        return Path(path, MANIFEST).read_bytes()
-    return None
-
-
-def _kept(path: Path | str, before: bytes | None) -> str:
+def _kept(path: Path | str, before: FileMark) -> str:
     """Return what is kept of an index when a change of it is interrupted, and how to go on.
 
-    ``before`` is its manifest when the change began.
+    ``before`` is the mark of its manifest when the change began.
     """
-    manifest = _manifest(path)
-    if manifest != before:
+    there = Path(path, MANIFEST).exists()
+    if there and not before.is_current():
         return f"{path} had been written already; 'bm25rag stats' tells what it holds"
-    if is_url(path) or manifest is not None:
+    if is_url(path) or there:
         return f"{path} is as it was; run the same command again"
     if Path(path, BUILDING).exists():
         return f"{path} keeps the documents that are done; the same command goes on from there"
