@@ -2,8 +2,8 @@
 
 In each window, a term's postings of documents that may be returned are found first: by looking at
 all of its postings, or, if it has very many more, by looking the documents up among them. Terms
-are added up by bound, and what is collected is then scored as defined, or in the order of the
-query, whatever their signs.
+are added up in the order of the query, whatever their signs, or by bound, and what is collected is
+then scored as defined.
 """
 
 from __future__ import annotations
@@ -32,11 +32,8 @@ Codes = cython.fused_type(cython.ushort, cython.uint)
 
 # Postings that are looked at in the time in which a document is looked up.
 _LOOK_UP = cython.declare(cython.Py_ssize_t, 128)
-# The share of what a sum must exceed that the terms which are looked up may add.
-_LEFT = cython.declare(cython.double, 0.25)
-# The documents of the first window, at least and for each document wanted.
-_FIRST = cython.declare(cython.Py_ssize_t, 64)
-_FIRST_BY_K = cython.declare(cython.Py_ssize_t, 4)
+# How many postings ahead of those that are looked at the next are fetched.
+_AHEAD = cython.declare(cython.Py_ssize_t, 512)
 # Sums in any order are off by less than this share of the largest.
 _OFF = cython.declare(cython.double, 1e-9)
 _INFINITY = cython.declare(cython.double, float("inf"))
@@ -51,8 +48,8 @@ _INFINITY = cython.declare(cython.double, float("inf"))
 def _look_at_all(
     documents: cython.const[cython.ushort][::1],
     codes: cython.const[Codes][::1],
-    allowed: cython.const[cython.uchar][::1],
-    first: cython.Py_ssize_t,
+    bits: cython.const[cython.ulonglong][::1],
+    word: cython.Py_ssize_t,
     posting: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
     scratch: Scratch,
@@ -60,24 +57,29 @@ def _look_at_all(
 ) -> cython.Py_ssize_t:
     """List the postings of a window, from ``posting`` on, whose documents may be returned.
 
-    ``first`` is the number of the block's first document. The term's cursor is behind the window
-    then. There is room for one more than there are such documents.
+    The block's ``bits`` begin at ``word``. The term's cursor is behind the window then. There is
+    room for one more than there are such documents.
     """
     postings: cython.longlong[::1] = scratch.work
     end: cython.Py_ssize_t = scratch.end
+    last: cython.Py_ssize_t = documents.shape[0] - 1
     count: cython.Py_ssize_t = 0
+    document: cython.size_t
     i: cython.Py_ssize_t
     # Eight at a time need one comparison. The codes of those that pass are wanted soon.
     while posting + 8 <= stop and documents[posting + 7] < end:
         if cython.compiled:
             prefetch(cython.address(codes[posting]))  # noqa: F821 - of the .pxd
+            prefetch(cython.address(documents[min(posting + _AHEAD, last)]))  # noqa: F821
         for i in range(posting, posting + 8):
             postings[count] = i
-            count += allowed[first + documents[i]] != 0
+            document = documents[i]
+            count += (bits[word + (document >> 6)] >> (document & 63)) & 1
         posting += 8
     while posting < stop and documents[posting] < end:
         postings[count] = posting
-        count += allowed[first + documents[posting]] != 0
+        document = documents[posting]
+        count += (bits[word + (document >> 6)] >> (document & 63)) & 1
         posting += 1
     scratch.cursors[term] = posting
     return count
@@ -126,18 +128,17 @@ def _find_postings(
     posting: cython.Py_ssize_t = scratch.cursors[term]
     stop: cython.Py_ssize_t = query.starts[term, scratch.block + 1]
     width: cython.Py_ssize_t = scratch.end - scratch.base
+    word: cython.Py_ssize_t = scratch.block * plan.words
     if posting == stop:
         return 0
     # As many postings as a window of the rest of the block has on average.
     if (
-        plan.allowed.shape[0] == 0
+        plan.bits.shape[0] == 0
         or wanted * _LOOK_UP * (scratch.in_block - scratch.base) < (stop - posting) * width
     ):
         return _look_up(segment.documents, codes, stop, wanted, scratch, term)
     posting = first_at_least(segment.documents, posting, stop, scratch.base)
-    return _look_at_all(
-        segment.documents, codes, plan.allowed, scratch.first, posting, stop, scratch, term
-    )
+    return _look_at_all(segment.documents, codes, plan.bits, word, posting, stop, scratch, term)
 
 
 # --- a window ----------------------------------------------------------------------------------
@@ -231,21 +232,18 @@ def _take_out(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _enter_window(
-    plan: Plan, scratch: Scratch, at: cython.Py_ssize_t, room: cython.Py_ssize_t
-) -> cython.Py_ssize_t:
+def _enter_window(plan: Plan, scratch: Scratch, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """Begin a window at a document; return how many documents in it may be returned.
 
     The first is number ``at`` of all that may. ``spare_numbers`` takes their numbers within the
-    block. The window reaches to the end of the block if there is ``room`` for its documents: the
+    block. The window reaches to the end of the block if there is room for its documents: the
     more of a term's postings follow each other, the faster they are read.
     """
     first: cython.Py_ssize_t = scratch.first
     end: cython.Py_ssize_t = first + scratch.in_block
-    limit: cython.Py_ssize_t = min(scratch.width, room)
+    limit: cython.Py_ssize_t = min(scratch.width, plan.numbers.shape[0] - at)
     wanted: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
-    limit = min(limit, plan.numbers.shape[0] - at)
     while wanted < limit and plan.numbers[at + wanted] < end:
         scratch.spare_numbers[wanted] = plan.numbers[at + wanted] - first
         wanted += 1
@@ -270,13 +268,12 @@ def rank_filtered(
     """Collect the best k above the floor, and some more; windows without a document are skipped.
 
     If sums are added ``by_bound``, ``terms`` has those of the query by bound, descending. They are
-    walked until the rest can add so little that few documents must be looked up in it, and what is
+    walked until the rest cannot lift a document above the floor by itself (MaxScore), and what is
     collected is then scored as defined; by the order of terms, sums are off by far less than
     ``slack``. Otherwise ``terms`` is the query.
     """
     slack: cython.double = terms.rest[0] * _OFF if query.by_bound else 0.0
     walked: cython.Py_ssize_t = query.length
-    first: cython.Py_ssize_t = max(_FIRST, plan.k * _FIRST_BY_K)
     at: cython.Py_ssize_t = 0
     wanted: cython.Py_ssize_t
     waiting: cython.Py_ssize_t
@@ -285,12 +282,9 @@ def rank_filtered(
     while at < plan.numbers.shape[0]:
         if plan.numbers[at] >= scratch.first + scratch.in_block:
             enter_block(segment, terms, scratch, plan.numbers[at] // segment.block_size)
-        # Few at first, if then there is a floor, and terms need not be walked any more.
-        wanted = _enter_window(
-            plan, scratch, at, scratch.width if at or not query.by_bound else first
-        )
+        wanted = _enter_window(plan, scratch, at)
         least = least_sum(scratch.floor, query.shift) - slack
-        while query.by_bound and walked > 0 and terms.rest[walked - 1] <= least * _LEFT:
+        while query.by_bound and walked > 0 and terms.rest[walked - 1] <= least:
             walked -= 1
         waiting = _add_up(segment, plan, terms, scratch, walked, wanted)
         if walked < query.length:

@@ -23,6 +23,8 @@ _DENSE = cython.declare(cython.Py_ssize_t, 12)
 _MOST_TERMS = cython.declare(cython.Py_ssize_t, 512)
 # Strips are for queries with so many times fewer postings of terms without bounds than all.
 _BOUNDED = cython.declare(cython.Py_ssize_t, 8)
+# Terms are added by bound from so many times the postings on that coarse sums ask for.
+_BY_BOUND = cython.declare(cython.Py_ssize_t, 16)
 _NONE = cython.declare(cython.longlong, -1)
 # From the least normal float32 on, what a part is off by is a share of it.
 _NORMAL = cython.declare(cython.double, 2.0**-126)
@@ -110,11 +112,10 @@ def _distinct(
 def choose_way(segment: Segment, plan: Plan, query: Query) -> cython.void:
     """Say of a query whether all parts are positive, and whether to look up or add coarsely.
 
-    Where few documents may be returned, these are looked at first, and all else is decided by
-    them: terms are added by bound if there are at least 8 k such documents.
-
     Coarse sums ask for enough postings to pay for scoring documents again, several windows, and
-    ordinary numbers; strips, which are chosen among these, for many more.
+    ordinary numbers; strips, which are chosen among these, for many more. Where few documents may
+    be returned, these are looked at first instead, and terms are added by bound if there are very
+    many postings.
     """
     total: cython.double = 0.0
     smallest: cython.double = _INFINITY
@@ -145,14 +146,15 @@ def choose_way(segment: Segment, plan: Plan, query: Query) -> cython.void:
         and weighted >= _NORMAL
         and abs(query.shift) <= total < _HUGE
     )
-    query.by_bound = ordinary and plan.filtered_first and plan.numbers.shape[0] >= plan.k * 8
+    least_walked: cython.Py_ssize_t = plan.k * query.length * plan.coarse
+    query.by_bound = ordinary and plan.filtered_first and walked // _BY_BOUND >= least_walked
     query.coarse = (
         ordinary
         and not plan.filtered_first
         and segment.levels.shape[0] > 0
         and segment.size > plan.window
         and walked * _DENSE >= segment.size
-        and walked >= plan.k * query.length * plan.coarse
+        and walked >= least_walked
     )
     # Most postings are of terms with bounds.
     query.by_strips = (

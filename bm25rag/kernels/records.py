@@ -432,13 +432,14 @@ class Queries:
 class Allowed:
     """Which of the n documents of a segment may be returned: a mask, bool (n,), not changed."""
 
-    __slots__ = ("_mask", "_numbers", "count", "size")
+    __slots__ = ("_bits", "_mask", "_numbers", "count", "size")
 
     def __init__(self, mask: Bool) -> None:
         check_array("allowed", mask, np.bool_)
         self.size, self.count = len(mask), int(np.count_nonzero(mask))
         self._mask: Bool | None = mask
         self._numbers: UInt32 | None = None
+        self._bits: UInt64 | None = None
 
     @classmethod
     def of_numbers(cls, numbers: UInt32, size: int) -> Allowed:
@@ -446,13 +447,13 @@ class Allowed:
         _check_documents("allowed", numbers, size)
         allowed = object.__new__(cls)
         allowed.size, allowed.count = size, len(numbers)
-        allowed._mask, allowed._numbers = None, numbers
+        allowed._mask, allowed._numbers, allowed._bits = None, numbers, None
         return allowed
 
     @property
     def nbytes(self) -> int:
-        """At most how many bytes it takes: ``numbers`` are only asked for where they are few."""
-        return self.size + min(4 * self.count, self.size)
+        """At most how many bytes it takes: all but a mask is only asked for where few may be."""
+        return self.size + min(4 * self.count, self.size) + self.size // 8
 
     @property
     def has_mask(self) -> bool:
@@ -474,6 +475,21 @@ class Allowed:
         if self._numbers is None:
             self._numbers = np.flatnonzero(self.mask).astype(np.uint32)
         return self._numbers
+
+    def bits(self, block_size: int) -> UInt64:
+        """Whether each may, a bit each from the lowest on, whole words for each block, uint64.
+
+        ``block_size``, of the segment, is the same each time.
+        """
+        if self._bits is None:
+            firsts = range(0, self.size, block_size)
+            mask = np.zeros((len(firsts), -(-min(block_size, self.size) // 64) * 64), np.bool_)
+            for block, first in enumerate(firsts):
+                part = self.mask[first : first + block_size]
+                mask[block, : len(part)] = part
+            packed = np.packbits(mask, bitorder="little").view("<u8")
+            self._bits = packed.astype(np.uint64, copy=False)
+        return self._bits
 
 
 class SearchPlan:

@@ -38,6 +38,8 @@ cdef class Plan:
     cdef Py_ssize_t k
     cdef Py_ssize_t size
     cdef const unsigned char[::1] allowed
+    cdef const unsigned long long[::1] bits
+    cdef Py_ssize_t words
     cdef Py_ssize_t window
     cdef Py_ssize_t sparse
     cdef Py_ssize_t coarse
@@ -115,7 +117,7 @@ cdef inline double least_sum(double floor, double shift) noexcept nogil:
 
 cdef Segment prepare_segment(segment)
 cdef Terms prepare_terms(terms, Segment segment)
-cdef Plan prepare_plan(plan)
+cdef Plan prepare_plan(plan, Segment segment)
 cdef Scratch borrow(Segment segment, Plan plan, Py_ssize_t longest)
 cdef give_back(Segment segment, Scratch scratch)
 

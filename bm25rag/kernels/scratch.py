@@ -35,6 +35,7 @@ _MUCH = 1 << 14
 _MOST_CODES = 1 << 24
 # Whether a term that nobody has asked for has a row of bounds is not known yet.
 _UNKNOWN = -2
+_NO_BITS = empty(0, np.uint64)
 _NO_MASK = empty(0, np.uint8)
 _NO_NUMBERS = empty(0, np.uint32)
 
@@ -73,8 +74,9 @@ class Terms:
 class Plan:
     """``SearchPlan``; ``filtered_first`` says whether documents that are allowed come first.
 
-    Then ``numbers`` has theirs, and ``allowed`` may be empty. ``most`` says whether more than half
-    are of the segment's ``size``, which is negative if all are.
+    Then ``numbers`` has theirs, and ``bits`` is empty or has ``words`` for each block of the
+    segment, else ``allowed`` has a mask. ``most`` says whether more than half are of the segment's
+    ``size``, which is negative if all are.
     """
 
 
@@ -191,8 +193,8 @@ def prepare_terms(terms, segment: Segment) -> Terms:
 
 
 @cython.cfunc
-def prepare_plan(plan) -> Plan:
-    """Return a ``SearchPlan`` as the kernels take it."""
+def prepare_plan(plan, segment: Segment) -> Plan:
+    """Return a ``SearchPlan`` as the kernels take it with a segment, made once."""
     prepared: Plan
     if plan.prepared is not None:
         prepared = plan.prepared
@@ -205,10 +207,13 @@ def prepare_plan(plan) -> Plan:
         allowed is not None and allowed.count * plan.filtered_first <= allowed.size
     )
     prepared.most = allowed is not None and 2 * allowed.count > allowed.size
-    prepared.numbers = view(allowed.numbers) if prepared.filtered_first else _NO_NUMBERS
-    if allowed is None or (prepared.filtered_first and not allowed.has_mask):
-        prepared.allowed = _NO_MASK
-    else:
+    prepared.numbers, prepared.bits, prepared.allowed = _NO_NUMBERS, _NO_BITS, _NO_MASK
+    prepared.words = (min(segment.block_size, segment.size) + 63) // 64
+    if prepared.filtered_first:
+        prepared.numbers = view(allowed.numbers)
+        if allowed.has_mask:
+            prepared.bits = view(allowed.bits(segment.block_size))
+    elif allowed is not None:
         prepared.allowed = view(allowed.mask.view(np.uint8))
     prepared.window = plan.window
     prepared.sparse = plan.sparse

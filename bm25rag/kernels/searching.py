@@ -354,7 +354,7 @@ def search(segments, terms, rows, queries, floor: cython.double, plans, matches)
             continue
         segment = prepare_segment(segments[i])
         own = prepare_terms(terms[i], segment)
-        prepared = prepare_plan(plan)
+        prepared = prepare_plan(plan, segment)
         if not _fits(segment, own, prepared):
             check_search(segments[i], terms[i], plan)
         check_terms(lowest, highest, own.idf.shape[0])
@@ -449,7 +449,7 @@ def search_one(segments, terms, rows, query: list, weights: list, floor: cython.
             continue
         segment = prepare_segment(segments[i])
         own = prepare_terms(terms[i], segment)
-        prepared = prepare_plan(plan)
+        prepared = prepare_plan(plan, segment)
         if not _fits(segment, own, prepared):
             check_search(segments[i], terms[i], plan)
         scratch = _search_segment(segment, own, query, weights, floor, prepared)

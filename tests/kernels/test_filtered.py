@@ -16,7 +16,7 @@ from support.cases import first
 from support.environment import INTERPRETED
 
 _SIZE = 300 if INTERPRETED else 2500
-NEVER = 1 << 60
+NEVER = 1 << 40
 FILTERS: list[Any] = [
     {"n": 7},
     {"n": {"$lt": 10}},
@@ -66,7 +66,10 @@ def draw_queries(generator: np.random.Generator) -> list[Any]:
 def test_looking_at_few_documents_first_changes_no_bit(
     monkeypatch: pytest.MonkeyPatch, variant: VariantName, doc_block: int, window: int
 ) -> None:
-    """With floors, ties, deleted documents, and more wanted than may be returned."""
+    """With floors, ties, deleted documents, and more wanted than may be returned.
+
+    Where sums are coarse from no posting on, terms are added by bound.
+    """
     monkeypatch.setattr("bm25rag.segments.doc_blocks.DOC_BLOCK", doc_block)
     monkeypatch.setattr("bm25rag.search.ranking.WINDOW", window)
     monkeypatch.setattr("bm25rag.search.filter_masks._FEW_IDS", 10)
@@ -74,8 +77,9 @@ def test_looking_at_few_documents_first_changes_no_bit(
     index, queries = draw_index(generator, variant), draw_queries(generator)
     wanted = list(product(FILTERS, ((1, None), (7, 4.0), (600, None))))
 
-    def answers(few: int) -> list[bytes]:
+    def answers(few: int, coarse: int = NEVER) -> list[bytes]:
         monkeypatch.setattr("bm25rag.search.ranking.FILTERED_FIRST", few)
+        monkeypatch.setattr("bm25rag.search.ranking.COARSE", coarse)
         found = []
         for accepted, (k, floor) in wanted:
             batch = index.search_batch(queries, k=k, min_score=floor, filter=accepted)
@@ -88,7 +92,8 @@ def test_looking_at_few_documents_first_changes_no_bit(
     for _ in range(2):
         with backend.use("numpy"):
             expected = answers(NEVER)
-        assert answers(NEVER) == answers(20) == answers(0) == expected
+        assert answers(NEVER) == answers(20) == answers(20, 0) == expected
+        assert answers(0) == answers(0, 0) == expected
         index.delete([*map(str, range(5, _SIZE, 7)), "again 6"])
 
 
@@ -110,8 +115,9 @@ def test_any_documents_that_may_be_returned(monkeypatch: pytest.MonkeyPatch, see
         ids = {str(number) for number in span if generator.random() < share}
         k = int(generator.integers(1, 200))
         found = set()
-        for few, name in product((0, NEVER), backend.available()):
+        for few, coarse, name in product((0, NEVER), (0, NEVER), backend.available()):
             monkeypatch.setattr("bm25rag.search.ranking.FILTERED_FIRST", few)
+            monkeypatch.setattr("bm25rag.search.ranking.COARSE", coarse)
             with backend.use(name):
                 batch = index.search_batch(queries, k=k, filter=ids)
             found.add(batch.rows.tobytes() + batch.scores.tobytes())
@@ -126,4 +132,6 @@ def test_documents_that_may_be_returned_are_known_by_mask_or_number() -> None:
         assert allowed.mask.tolist() == mask.tolist()
         assert allowed.numbers.tolist() == [1, 3]
         assert allowed.has_mask
+        assert allowed.bits(65).tolist() == [0b1010]
+    assert Allowed(mask).bits(3).tolist() == [0b010, 0b1]
     assert not Allowed.of_numbers(numbers, 4).has_mask
