@@ -443,7 +443,7 @@ class Allowed:
 
     @classmethod
     def of_numbers(cls, numbers: UInt32, size: int) -> Allowed:
-        """Make it of the numbers of the documents, which ascend, uint32; see ``has_mask``."""
+        """Make it of the numbers of the documents, which ascend, uint32."""
         _check_documents("allowed", numbers, size)
         allowed = object.__new__(cls)
         allowed.size, allowed.count = size, len(numbers)
@@ -452,22 +452,20 @@ class Allowed:
 
     @property
     def nbytes(self) -> int:
-        """At most how many bytes it takes: all but a mask is only asked for where few may be."""
+        """At most how many bytes it takes: numbers are only asked for where they are few."""
         return self.size + min(4 * self.count, self.size) + self.size // 8
-
-    @property
-    def has_mask(self) -> bool:
-        """Whether there is a mask: it may take more time to make than a search."""
-        return self._mask is not None
 
     @property
     def mask(self) -> Bool:
         """Whether each document may be returned, bool (n,)."""
         if self._mask is None:
-            mask = np.zeros(self.size, np.bool_)
-            mask[as_index(self.numbers)] = True
-            self._mask = mask
+            self._mask = self._new_mask()
         return self._mask
+
+    def _new_mask(self) -> Bool:
+        mask = np.zeros(self.size, np.bool_)
+        mask[as_index(self.numbers)] = True
+        return mask
 
     @property
     def numbers(self) -> UInt32:
@@ -482,13 +480,14 @@ class Allowed:
         ``block_size``, of the segment, is the same each time.
         """
         if self._bits is None:
+            # A view of a tenant keeps no mask for them, which is eight times as large.
+            mask = self._new_mask() if self._mask is None else self._mask
             firsts = range(0, self.size, block_size)
-            mask = np.zeros((len(firsts), -(-min(block_size, self.size) // 64) * 64), np.bool_)
-            for block, first in enumerate(firsts):
-                part = self.mask[first : first + block_size]
-                mask[block, : len(part)] = part
-            packed = np.packbits(mask, bitorder="little").view("<u8")
-            self._bits = packed.astype(np.uint64, copy=False)
+            bits = np.zeros((len(firsts), -(-min(block_size, self.size) // 64)), "<u8")
+            for own, first in zip(bits.view(np.uint8), firsts, strict=True):
+                packed = np.packbits(mask[first : first + block_size], bitorder="little")
+                own[: len(packed)] = packed
+            self._bits = bits.ravel().astype(np.uint64, copy=False)
         return self._bits
 
 

@@ -35,6 +35,8 @@ _MUCH = 1 << 14
 _MOST_CODES = 1 << 24
 # Whether a term that nobody has asked for has a row of bounds is not known yet.
 _UNKNOWN = -2
+# If so many times fewer documents may be returned than there are, they are looked up in all terms.
+_FEWEST = cython.declare(cython.Py_ssize_t, 400)
 _NO_BITS = empty(0, np.uint64)
 _NO_MASK = empty(0, np.uint8)
 _NO_NUMBERS = empty(0, np.uint32)
@@ -74,9 +76,9 @@ class Terms:
 class Plan:
     """``SearchPlan``; ``filtered_first`` says whether documents that are allowed come first.
 
-    Then ``numbers`` has theirs, and ``bits`` is empty or has ``words`` for each block of the
-    segment, else ``allowed`` has a mask. ``most`` says whether more than half are of the segment's
-    ``size``, which is negative if all are.
+    Then ``numbers`` has theirs, and ``bits`` has ``words`` for each block of the segment, or none
+    where so few are looked up in all terms. Else ``allowed`` has a mask. ``most`` says whether more
+    than half are of the segment's ``size``, which is negative if all are.
     """
 
 
@@ -211,7 +213,7 @@ def prepare_plan(plan, segment: Segment) -> Plan:
     prepared.words = (min(segment.block_size, segment.size) + 63) // 64
     if prepared.filtered_first:
         prepared.numbers = view(allowed.numbers)
-        if allowed.has_mask:
+        if allowed.count * _FEWEST >= allowed.size:
             prepared.bits = view(allowed.bits(segment.block_size))
     elif allowed is not None:
         prepared.allowed = view(allowed.mask.view(np.uint8))

@@ -131,7 +131,5 @@ def test_documents_that_may_be_returned_are_known_by_mask_or_number() -> None:
         assert (allowed.size, allowed.count) == (4, 2)
         assert allowed.mask.tolist() == mask.tolist()
         assert allowed.numbers.tolist() == [1, 3]
-        assert allowed.has_mask
         assert allowed.bits(65).tolist() == [0b1010]
     assert Allowed(mask).bits(3).tolist() == [0b010, 0b1]
-    assert not Allowed.of_numbers(numbers, 4).has_mask
