@@ -52,8 +52,10 @@ def select(fields: Fields, condition: Condition, scan: Callable[[Bool], Bool]) -
         mask = field.spread(_passing_values(field, operator), missing, fields.count)
         if isinstance(operator, Contains | ContainsFolded):
             return mask | _with_element(fields, path, operator)
-        undecided = _undecided(fields, path, field, operator) & ~mask
-        return mask | scan(undecided) if undecided.any() else mask
+        undecided = _undecided(fields, path, field, operator)
+        if undecided is not None and (undecided := undecided & ~mask).any():
+            mask |= scan(undecided)
+        return mask
     except KeyError:  # the path's field was not kept, see MAX_FIELDS
         return scan(np.ones(fields.count, np.bool_))
 
@@ -254,20 +256,20 @@ def _pass(moments: Moments, operator: AsMoment) -> Bool:
 # --- lists and dicts ------------------------------------------------------------------------------
 
 
-def _undecided(fields: Fields, path: Path, field: Field, operator: Operator) -> Bool:
-    """Return which documents have a value for which the fields do not say whether it passes."""
-    undecided = np.zeros(fields.count, np.bool_)
+def _undecided(fields: Fields, path: Path, field: Field, operator: Operator) -> Bool | None:
+    """Return which documents have a value for which the fields do not say whether it passes.
+
+    ``None``: none has.
+    """
     match operator:
         case Equals() | In():
-            for operand in operator.members:
-                if type(operand) is list or type(operand) is dict:
-                    undecided |= _may_equal(fields, path, operand)
+            parts = [one for one in operator.members if type(one) is list or type(one) is dict]
+            masks = [_may_equal(fields, path, one) for one in parts]
+            return np.logical_or.reduce(masks) if masks else None
         case Comparison() | StartsWith() | Exists() | AsInstant() | AsMoment():
-            pass
-        case _:
-            # Of these the field does not hold the whole value.
-            undecided = _of_kinds(fields, field, kinds.LIST, kinds.SHAPE)
-    return undecided
+            return None
+    # Of these the field does not hold the whole value.
+    return _of_kinds(fields, field, kinds.LIST, kinds.SHAPE)
 
 
 def _of_kinds(fields: Fields, field: Field, *wanted: int) -> Bool:
@@ -316,7 +318,7 @@ def _with_element(fields: Fields, path: Path, operator: Contains | ContainsFolde
         passing = np.zeros(len(elements), np.bool_)
         texts = elements.values(kinds.STRING)
         passing[elements.codes_of(kinds.STRING)] = [operator.passes([text]) for text in texts]
-    mask[as_index(elements.documents[passing.take(as_index(elements.codes))])] = True
+    mask[as_index(elements.documents[elements.hits(passing)])] = True
     return mask
 
 
@@ -331,7 +333,7 @@ def _with_elements(
     if elements is None or elements.documents is None:  # all lists are empty
         return mask
     passing = _passing_values(elements, In(members))
-    wanted = passing.take(as_index(elements.codes))
+    wanted = elements.hits(passing)
     documents = elements.documents[wanted]
     if isinstance(operator, ContainsAll):
         if np.count_nonzero(passing) < operator.distinct:  # no document has one of them

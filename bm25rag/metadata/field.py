@@ -23,6 +23,9 @@ from bm25rag.metadata import kinds
 Path: TypeAlias = tuple[str | None, ...]
 """Keys from the top of the metadata down; behind them None for the elements of lists."""
 
+# Runs of passing values that codes are compared with, and how many at a time, for the caches.
+_FEW_RUNS, _BLOCK = 4, 1 << 15
+
 DAY = ticks(timedelta(days=1))
 LAST_DAY = (date.max.toordinal() - 1) * DAY
 
@@ -184,13 +187,31 @@ class Field:
             return text_of(self.ranked(kind)[position])
         return _DECODERS[kind](None if kind in kinds.FLAGS else self.ranked(kind)[position])
 
+    def hits(self, passing: Bool) -> Bool:
+        """Return for each of ``codes`` whether its value is a passing one.
+
+        These mostly follow each other, as values are sorted: comparing all codes with the first and
+        the last takes a third to a fifth of looking each up.
+        """
+        edges = np.flatnonzero(np.diff(passing, prepend=False, append=False))
+        if len(edges) > 2 * _FEW_RUNS:
+            return passing.take(as_index(self.codes))
+        hits = np.zeros(len(self.codes), np.bool_)
+        kind = self.codes.dtype.type
+        for begin in range(0, len(hits), _BLOCK):
+            codes, own = self.codes[begin : begin + _BLOCK], hits[begin : begin + _BLOCK]
+            for first, stop in edges.reshape(-1, 2).tolist():
+                # What is less than the first becomes a very large number.
+                own |= codes - kind(first) <= kind(stop - 1 - first)
+        return hits
+
     def spread(self, passing: Bool, missing: bool, count: int) -> Bool:
         """Return which of ``count`` documents have a passing value; ``missing`` for no value."""
-        hits = passing.take(as_index(self.codes))
+        hits = self.hits(passing)
         if self.documents is None:
             return hits
         mask = np.full(count, missing)
-        mask[as_index(self.documents)] = hits
+        mask[as_index(self.documents[hits != missing])] = not missing
         return mask
 
 

@@ -204,9 +204,11 @@ def _evaluate(documents: _AsBuilt, filter: Filter, candidates: Bool) -> Bool:
         return candidates & np.array(list(passing), np.bool_)
     fields = documents.fields
     if isinstance(filter, Condition) and fields is not None:
-        return candidates & select(
+        mask = select(
             fields, filter, lambda undecided: _scan(documents, filter, candidates & undecided)
         )
+        mask &= candidates
+        return mask
     return _scan(documents, filter, candidates)
 
 

@@ -157,6 +157,22 @@ def corpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> l
     return everything
 
 
+@pytest.mark.parametrize("distinct", [1, 2, 255, 256, 257, 65_536, 65_537])
+def test_passing_values_are_found_by_runs_and_one_by_one(distinct: int) -> None:
+    """In codes of 8, 16 and 32 bits, up to the largest of each, and in several blocks."""
+    generator = np.random.default_rng(distinct)
+    metadata = [b'{"n":%d}' % (row % distinct) for row in range(70_000)]
+    fields = build_fields(build_column(metadata))
+    field = fields.find(("n",))
+    assert field is not None
+    for runs in (0, 1, 2, 4, 5, 30):
+        passing = np.zeros(distinct, np.bool_)
+        for start in generator.integers(0, distinct, runs).tolist():
+            passing[start : start + int(generator.integers(1, distinct + 1))] = True
+        for wanted in (passing, ~passing):
+            assert (field.hits(wanted) == wanted[field.codes]).all()
+
+
 @pytest.mark.untraced
 def test_every_operator_says_of_fields_what_it_says_of_documents(
     corpus: list[dict[str, Any]],
