@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 
@@ -33,18 +33,10 @@ STRINGS = 1 << 14
 _STRING_BYTES = 64
 
 
-class LivingStrings(NamedTuple):
-    """Strings, and which of them to keep, bool; ``None``: all."""
-
-    column: Column
-    living: Bool | None
-
-
-class LivingTable(NamedTuple):
-    """The same for the strings of a table."""
-
-    table: StringTable
-    living: Bool | None
+LivingStrings: TypeAlias = tuple[Column, Bool | None]
+"""Strings, and which of them to keep; ``None``: all."""
+LivingTable: TypeAlias = tuple[StringTable, Bool | None]
+"""The same for the strings of a table."""
 
 
 def join_columns(columns: Sequence[LivingStrings]) -> Column:
@@ -140,7 +132,7 @@ def join_tables(tables: Sequence[LivingTable]) -> StringTable:
         table.check_all()
     everything = [slice(0, len(table)) for table, _ in tables]
     keys, order = _merge_ranks(tables, everything, _renumber(tables))
-    column = join_columns([LivingStrings(table.column, living) for table, living in tables])
+    column = join_columns([(table.column, living) for table, living in tables])
     return StringTable(column, keys, order.astype(np.uint32))
 
 
@@ -222,7 +214,7 @@ class JoinedTerms:
     """
 
     def __init__(self, tables: Sequence[StringTable]) -> None:
-        self._column = join_columns([LivingStrings(table.column, None) for table in tables])
+        self._column = join_columns([(table.column, None) for table in tables])
         keys = np.concatenate([np.empty(0, np.uint32), *(table.keys for table in tables)])
         order = np.argsort(keys, kind="stable")
         keys = keys[order]

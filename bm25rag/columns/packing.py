@@ -37,7 +37,7 @@ def pack_columns(
 
     ``new`` makes what takes the numbers until they are written; ``threads`` may pack.
     """
-    whole = columns[0].column if len(columns) == 1 and columns[0].living is None else None
+    whole = columns[0][0] if len(columns) == 1 and columns[0][1] is None else None
     if isinstance(whole, PackedColumn):
         return whole.arrays(name)
     pieces = _find_pieces(columns) if _are_large(columns) else None

@@ -7,14 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from bm25rag.columns.column import Column, build_column, select_strings
-from bm25rag.columns.merge import (
-    LivingStrings,
-    LivingTable,
-    chunk_columns,
-    chunk_tables,
-    join_columns,
-    join_tables,
-)
+from bm25rag.columns.merge import chunk_columns, chunk_tables, join_columns, join_tables
 from bm25rag.columns.packing import pack_columns
 from bm25rag.common.arrays import Int64
 from bm25rag.common.chunks import Growing, Spool, Spools
@@ -36,10 +29,10 @@ def merge_segments(views: Sequence[SegmentView]) -> Segment:
     tell("merges", "merging %d segments into one of %d documents", len(views), count)
     return Segment(
         MergedPostings(views).postings(),
-        join_tables(_living_ids(views)),
+        join_tables([(view.segment.ids, view.living) for view in views]),
         _join_texts(views, TEXT),
-        join_columns([LivingStrings(_metadata_of(view), view.living) for view in views]),
-        join_columns([LivingStrings(view.segment.payloads, view.living) for view in views]),
+        join_columns([(_metadata_of(view), view.living) for view in views]),
+        join_columns([(view.segment.payloads, view.living) for view in views]),
         add_tokens(view.tokens for view in views),
         _merged_fields(views, Growing).fields(),
         _merge_vectors(views),
@@ -64,7 +57,7 @@ def merge_in_chunks(
     """
 
     def column(name: str, columns: Sequence[Column]) -> Arrays:
-        return {**chunk_columns(name, list(map(LivingStrings, columns, living)))}
+        return {**chunk_columns(name, [*zip(columns, living, strict=True)])}
 
     segments, living = [view.segment for view in views], [view.living for view in views]
     of_one = room // (threads + 1)
@@ -72,10 +65,11 @@ def merge_in_chunks(
     arrays = merged.arrays(spools, of_one, threads, note)
     arrays |= column("ids", [segment.ids.column for segment in segments])
     arrays["lengths"] = merged.lengths()
-    arrays["ids.keys"], arrays["ids.order"] = chunk_tables(_living_ids(views), spools, room)
+    ids = [(view.segment.ids, view.living) for view in views]
+    arrays["ids.keys"], arrays["ids.order"] = chunk_tables(ids, spools, room)
     fields, field_columns = _chunk_fields(views, spools)
     arrays |= fields
-    texts = list(map(LivingStrings, [segment.texts for segment in segments], living))
+    texts = [(view.segment.texts, view.living) for view in views]
     arrays |= pack_columns("texts", texts, spools.new, threads)
     for place, name in enumerate(segments[0].other_texts):
         own = [segment.other_texts[name] for segment in segments]
@@ -89,11 +83,7 @@ def merge_in_chunks(
 
 
 def _join_texts(views: Sequence[SegmentView], name: str) -> Column:
-    return join_columns([LivingStrings(one.segment.texts_of(name), one.living) for one in views])
-
-
-def _living_ids(views: Sequence[SegmentView]) -> list[LivingTable]:
-    return [LivingTable(view.segment.ids, view.living) for view in views]
+    return join_columns([(view.segment.texts_of(name), view.living) for view in views])
 
 
 def _merge_vectors(views: Sequence[SegmentView]) -> Postings | None:
@@ -151,6 +141,4 @@ def _metadata_of(view: SegmentView) -> Column:
     changed = build_column(data or None for data in view.changed.values())
     numbers = np.arange(len(stored))
     numbers[list(view.changed)] = len(stored) + np.arange(len(changed))
-    return select_strings(
-        join_columns([LivingStrings(stored, None), LivingStrings(changed, None)]), numbers
-    )
+    return select_strings(join_columns([(stored, None), (changed, None)]), numbers)

@@ -175,11 +175,11 @@ def _finish_analyses(
 ) -> tuple[Callable[..., Postings], tuple[int, ...]]:
     """Do the same for several analyses, whose terms are put into their spaces."""
     from bm25rag.analysis.spaces import into_space  # few indexes have several
-    from bm25rag.columns.merge import LivingStrings, join_columns
+    from bm25rag.columns.merge import join_columns
     from bm25rag.segments.text_fields import TextFields, number_lengths, number_runs
 
     columns = [into_space(column, place) for place, (column, _) in enumerate(counted)]
-    terms = TermColumn(join_columns([LivingStrings(column, None) for column in columns]))
+    terms = TermColumn(join_columns([(column, None) for column in columns]))
     batches = [one for _, own in counted for one in own]
     firsts = accumulate(map(len, columns), initial=0)
     runs = [

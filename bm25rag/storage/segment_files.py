@@ -319,10 +319,9 @@ def _segment_arrays(segment: Segment, packed: bool) -> dict[str, Array | Chunks]
         arrays |= {f"fields.{name}": values for name, values in fields.arrays.items()}
         columns |= {"fields.paths": fields.paths, "fields.strings": fields.strings}
     if packed:
-        from bm25rag.columns.merge import LivingStrings  # for writes only
-        from bm25rag.columns.packing import pack_columns
+        from bm25rag.columns.packing import pack_columns  # for writes only
 
-        arrays |= pack_columns("texts", [LivingStrings(segment.texts, None)])
+        arrays |= pack_columns("texts", [(segment.texts, None)])
     else:
         arrays |= segment.texts.arrays("texts")
     for name, column in columns.items():

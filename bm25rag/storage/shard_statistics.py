@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bm25rag.columns.column import Column
-from bm25rag.columns.merge import JoinedTerms, LivingStrings, join_columns
+from bm25rag.columns.merge import JoinedTerms, join_columns
 from bm25rag.columns.string_table import StringTable
 from bm25rag.common.arrays import Int64, UInt32, as_index, narrowed
 from bm25rag.errors import CorruptIndexError
@@ -114,7 +114,7 @@ def join_partitions(
     documents: int, tokens: tuple[int, ...], merged: Sequence[TermCounts]
 ) -> Statistics:
     """Join all merged partitions, in order, given the totals of all shards."""
-    column = join_columns([LivingStrings(part.terms.column, None) for part in merged])
+    column = join_columns([(part.terms.column, None) for part in merged])
     keys = np.concatenate([np.empty(0, np.uint32), *(part.terms.keys for part in merged)])
     counts = np.concatenate([np.empty(0, np.int64), *(part.counts for part in merged)])
     frequencies = narrowed(counts.astype(np.uint64), np.uint32, np.uint64)

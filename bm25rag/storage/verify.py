@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bm25rag.columns.column import Column, build_column
-from bm25rag.columns.merge import LivingTable, join_tables
+from bm25rag.columns.merge import join_tables
 from bm25rag.common.checks import DEEPEST
 from bm25rag.common.codec import decode_metadata
 from bm25rag.common.gil import releasing_gil
@@ -64,7 +64,7 @@ def verify_segments(views: Sequence[SegmentView]) -> None:
                 _verify_metadata(changed, partial(damage, changes.unverified))
                 changes.unverified = None  # a refresh need not do it again
     try:
-        join_tables([LivingTable(view.segment.ids, view.living) for view in views])
+        join_tables([(view.segment.ids, view.living) for view in views])
     except CorruptIndexError as error:
         raise _naming_file(views, files, error) from None
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from bm25rag import BM25Index
 from bm25rag.columns import column as columns
 from bm25rag.columns.column import Column, build_column
-from bm25rag.columns.merge import JoinedTerms, LivingStrings, LivingTable, join_columns, join_tables
+from bm25rag.columns.merge import JoinedTerms, join_columns, join_tables
 from bm25rag.columns.string_table import build_table, index_column
 from bm25rag.common.arrays import UInt32
 from bm25rag.merging import policy
@@ -150,9 +150,7 @@ def test_joined_columns_hold_what_stays_in_order(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columns, "_BYTES", size)
-        joined = join_columns(
-            [LivingStrings(build_column(own), mask(flags)) for own, flags in pieces]
-        )
+        joined = join_columns([(build_column(own), mask(flags)) for own, flags in pieces])
     expected = [
         value
         for own, flags in pieces
@@ -212,7 +210,7 @@ def test_joined_tables_find_what_stays(
         if colliding:
             collide(patch)
         pieces = [
-            LivingTable(
+            (
                 index_column(build_column(ids[start:stop])),
                 mask([number not in dead for number in range(start, stop)]),
             )
