@@ -78,9 +78,10 @@ def open_index(
     reader.mirror, reader.commit = None if offline else mirror, commit
     index = open_folder(reader, writer, check)
     if writer is None:
+        reader.source = folder if mirror is None else str(path)
         reader.opened_by = partial(
             open_index,
-            folder if mirror is None else str(path),
+            reader.source,
             mmap=mmap,
             tokenizer=tokenizer,
             untrusted=untrusted,

@@ -19,7 +19,7 @@ from bm25rag.storage.folder_lock import FolderLock
 from bm25rag.storage.folder_writer import FolderWriter
 from bm25rag.storage.fs import name_file
 from bm25rag.storage.leftovers import remove
-from bm25rag.storage.manifest import BUILDING, Manifest, clean
+from bm25rag.storage.manifest import BUILDING, clean
 from bm25rag.storage.segment_files import write_segment
 from bm25rag.storage.state import State
 
@@ -42,7 +42,7 @@ def write_merged(folder: str, held: FolderLock, state: State, plan: Plan, buildi
     ``building``, the folder of the parts, takes what waits to be written.
     """
     writer = FolderWriter(folder, held)
-    clean(folder, Manifest(0, {}, (), ()))  # what an interrupted merge has left
+    clean(folder)  # what an interrupted merge has left
     if not state.views:
         writer.commit(state)
         return

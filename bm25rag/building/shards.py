@@ -112,7 +112,7 @@ def publish(
     The settings are those of ``state``. ``statistics`` are those of all shards; ``None`` counts
     them.
     """
-    clean(folder, Manifest(0, {}, (), ()))  # what an interrupted step has left
+    clean(folder)  # what an interrupted step has left
     commits = [read_index(shard, mapped=True, known={}) for shard in shards]
     for shard, (manifest, _, _) in zip(shards, commits, strict=True):
         for name in manifest.names():

@@ -156,7 +156,7 @@ class LiveIndex:
         snapshot, commit_id = self.snapshot, self.state.commit_id
         if snapshot.is_restricted:
             return snapshot.stats()
-        own = {"shards": self.attachment.shard_count, "commit_id": commit_id}
+        own = {"shards": self.attachment.manifest.shard_count, "commit_id": commit_id}
         return snapshot.stats() | own | {"committed": self.attachment.committed}
 
     def copy(self) -> LiveIndex:

@@ -13,7 +13,7 @@ from bm25rag.storage.attachment import MEMORY, Unattached
 
 def reanalyzed(index: LiveIndex, analyzer: Analyzer | None) -> LiveIndex:
     """Return an index in memory of the same documents; raise as ``BM25Index.reanalyze``."""
-    if index.attachment.shard_count and not isinstance(index.attachment, Unattached):
+    if index.attachment.manifest.shard_count and not isinstance(index.attachment, Unattached):
         raise ReadOnlyError(
             "a sharded index cannot be re-analysed in memory: pass its documents and the new "
             "analyzer to BM25Index.build(shards=...), with another folder"

@@ -6,8 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from bm25rag.common.clock import iso_time
 from bm25rag.segments.segment import Segment
 from bm25rag.segments.view import SegmentView
+from bm25rag.storage.manifest import NO_COMMIT, Manifest
 
 MergeSome: TypeAlias = Callable[[Sequence[SegmentView]], Sequence[SegmentView]]
 """Merges as much of some consecutive segments as one write may."""
@@ -17,27 +19,20 @@ class Attachment:
     """What an index is attached to; it says which segments belong together.
 
     ``description`` is what the index is, in messages, ``advice`` what to do if it is ``read_only``.
+    ``source`` is the folder or URL that all of it comes from, ``None`` if it is in memory, and
+    ``manifest`` that of the last commit there.
     """
 
     description: str
     read_only: bool
     advice: str = ""
-    _told: tuple[str | None, str | None, int] = None, None, 0
-
-    @property
-    def source(self) -> str | None:
-        """The folder or URL that all of it comes from; ``None`` if it is in memory."""
-        return self._told[0]
+    source: str | None = None
+    manifest: Manifest = NO_COMMIT
 
     @property
     def committed(self) -> str | None:
         """When the last commit of the folder was made; ``None`` if there is none."""
-        return self._told[1]
-
-    @property
-    def shard_count(self) -> int:
-        """How many shards the folder is divided into; 0 if it is not."""
-        return self._told[2]
+        return None if self.source is None else iso_time(self.manifest.time)
 
     def room(self, views: Sequence[SegmentView]) -> float:
         """Return how many bytes of merged segments may be written beside what ``views`` need."""
@@ -66,7 +61,7 @@ class Unattached(Attachment):
         if index.source is None:
             return self
         view = Unattached(self.description, self.read_only, self.advice)
-        view._told = index.source, index.committed, index.shard_count
+        view.source, view.manifest = index.source, index.manifest
         return view
 
 

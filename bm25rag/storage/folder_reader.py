@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from bm25rag.analysis import PAPER, Analyzer, Tokenizer
 from bm25rag.analysis.settings import further_settings
 from bm25rag.analysis.snowball import snowball_version
-from bm25rag.common.clock import iso_time
 from bm25rag.errors import AnalyzerChangedWarning, TokenizerRequiredError, UntrustedIndexError
 from bm25rag.segments.view import SegmentView
 from bm25rag.storage.attachment import Attachment
@@ -33,7 +32,7 @@ class FolderReader(Attachment):
     misuse, and verifies the rest. ``mirror`` keeps the folder as a remote one is; ``None`` if it is
     no cache. ``commit`` is the id of the one commit to read; ``None`` for the last. ``only`` is the
     one shard to read; ``None`` for all.
-    ``opened_by`` opens the index again, for pickles; its first argument is the path or URL.
+    ``opened_by`` opens the index again, for pickles.
     """
 
     description = "an index opened with mode='r'"
@@ -51,21 +50,8 @@ class FolderReader(Attachment):
         self._mapped = mapped
         self._tokenizer = tokenizer
         self._untrusted = untrusted
-        self.manifest: Manifest = Manifest(0, {}, (), ())
         self._state: State | None = None
         self._mark: FileMark | None = None
-
-    @property
-    def source(self) -> str | None:
-        return str(self.opened_by.args[0])
-
-    @property
-    def committed(self) -> str | None:
-        return iso_time(self.manifest.time)
-
-    @property
-    def shard_count(self) -> int:
-        return self.manifest.shard_count
 
     def synced(self) -> AbstractContextManager[None]:
         """Bring a cache up to date, and keep it there while it is read."""

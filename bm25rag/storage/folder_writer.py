@@ -9,7 +9,6 @@ from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from bm25rag.common.clock import iso_time
 from bm25rag.common.logs import tell
 from bm25rag.errors import NotAnIndexError, ReadOnlyError
 from bm25rag.segments.changes import Changes
@@ -44,11 +43,10 @@ class FolderWriter(Attachment):
     packed = True  # whether texts are
 
     def __init__(self, folder: str, held: FolderLock) -> None:
-        self.folder: str = folder
+        self.folder = self.source = folder
         self._file_lock = held
         self._process = os.getpid()
         self._mark = FileMark(folder)
-        self._manifest = Manifest(0, {}, (), ())
         self._state: State | None = None
         # The shard of each segment, in a sharded index.
         self._shard_of: WeakKeyDictionary[Segment, int] = WeakKeyDictionary()
@@ -99,21 +97,9 @@ class FolderWriter(Attachment):
                 known = {} if saved is None else saved.files_in(folder, manifest)
                 self.start_from(manifest._replace(stored=(), tokens=()))
             self.commit(state, known)
-            return SavedCopy(folder, self._manifest, state.views)
+            return SavedCopy(folder, self.manifest, state.views)
         finally:
             self.close()
-
-    @property
-    def source(self) -> str | None:
-        return self.folder
-
-    @property
-    def committed(self) -> str | None:
-        return iso_time(self._manifest.time)
-
-    @property
-    def shard_count(self) -> int:
-        return self._manifest.shard_count
 
     def room(self, views: Sequence[SegmentView]) -> float:
         """Return how many bytes of merged segments the disk has room for, and as many again.
@@ -123,11 +109,11 @@ class FolderWriter(Attachment):
         """
         stored = {view.segment for view in self.last.views}
         new = sum(view.segment.nbytes for view in views if view.segment not in stored)
-        return (free_bytes(self.folder) - new) / 2 / max(1, self.shard_count)
+        return (free_bytes(self.folder) - new) / 2 / max(1, self.manifest.shard_count)
 
     def tidy(self, views: Sequence[SegmentView], merge_some: MergeSome) -> Sequence[SegmentView]:
         """Merge as much as a write may in each shard, given the segments that it has left."""
-        if self._manifest.shards is None:
+        if self.manifest.shards is None:
             return merge_some(views)
         each = [merge_some(group) for group in self.group(views)]
         for shard, group in enumerate(each):
@@ -144,7 +130,7 @@ class FolderWriter(Attachment):
         New segments, which are the last ones, belong to the last shard; if that has reached its
         capacity, to a new one.
         """
-        if (shards := self._manifest.shards) is None:
+        if (shards := self.manifest.shards) is None:
             return [views]
         groups: list[list[SegmentView]] = [[] for _ in shards.segments]
         for view in views:
@@ -180,7 +166,7 @@ class FolderWriter(Attachment):
 
     def start_from(self, manifest: Manifest, views: Sequence[SegmentView] = ()) -> None:
         """Start from the manifest of the last commit, and its segments."""
-        self._manifest = manifest
+        self.manifest = manifest
         if manifest.shards is not None:
             for shard, (first, last) in enumerate(pairwise(manifest.shards.edges)):
                 self._assign(views[first:last], shard)
@@ -195,9 +181,9 @@ class FolderWriter(Attachment):
     ) -> None:
         """Make a state durable; the ``known`` files (``None``: the last commit's) are there."""
         self.check_place()
-        if self.keep and self._manifest.commit:
-            keep_manifest(self.folder, self._manifest.commit)
-        manifest = self._write(self._manifest.commit + 1, state, known)
+        if self.keep and self.manifest.commit:
+            keep_manifest(self.folder, self.manifest.commit)
+        manifest = self._write(self.manifest.commit + 1, state, known)
         # From here on the commit may be visible, so its files stay, whatever fails.
         try:
             replace_manifest(self.folder, manifest)
@@ -210,17 +196,17 @@ class FolderWriter(Attachment):
         # It is visible now, so a rollback goes back to it even if the flush fails.
         self._install(manifest, state)
         flush_folder(self.folder)
-        kept = drop_expired(self.folder, self._manifest, self.keep)
-        clean(self.folder, self._manifest, *kept.values())
+        kept = drop_expired(self.folder, self.manifest, self.keep)
+        clean(self.folder, self.manifest, *kept.values())
 
     def _write(
         self, commit: int, state: State, known: Mapping[Segment | Changes, FileRecord] | None
     ) -> Manifest:
         """Write everything of a commit but its manifest."""
         if known is None:
-            known = {} if self._state is None else files_of(self._state.views, self._manifest)
+            known = {} if self._state is None else files_of(self._state.views, self.manifest)
         written = (self.settings_of(state), state.views, known, self.packed)
-        if (before := self._manifest.shards) is None:
+        if (before := self.manifest.shards) is None:
             return write_files(self.folder, commit, *written)
         from bm25rag.storage.shard_statistics import count_shards  # few indexes are sharded
 
@@ -256,7 +242,7 @@ class FolderWriter(Attachment):
 
     def _install(self, manifest: Manifest, state: State) -> None:
         """Make what is visible in the folder the last commit."""
-        self._manifest, self._state = manifest, state._replace(commit_id=manifest.commit_id)
+        self.manifest, self._state = manifest, state._replace(commit_id=manifest.commit_id)
         count, segments = sum(view.count for view in state.views), len(state.views)
         message = "committed %s in %s: %d documents in %d segments"
         tell("commits", message, manifest.commit_id, self.folder, count, segments)

@@ -149,6 +149,10 @@ class Manifest(NamedTuple):
         return self.some(range(*self.shards.edges[shard : shard + 2]))
 
 
+NO_COMMIT = Manifest(0, {}, (), ())
+"""What stands for the manifest where there is none yet."""
+
+
 def digest(contents: object) -> str:
     """Return a digest of JSON values, 16 hexadecimal digits."""
     return blake2b(_canonical(contents), digest_size=8).hexdigest()

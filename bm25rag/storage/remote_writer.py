@@ -20,6 +20,7 @@ from bm25rag.storage.checksummed_file import ArraysFile, FileRecord
 from bm25rag.storage.manifest import (
     LOCK,
     MANIFEST,
+    NO_COMMIT,
     Manifest,
     is_ours,
     parse_manifest,
@@ -31,7 +32,6 @@ from bm25rag.storage.segment_files import SavedCopy, files_of, write_files
 from bm25rag.storage.state import State, parse_settings
 
 _ATTEMPTS = 3
-_NONE = Manifest(0, {}, (), ())
 
 
 def write_remote(
@@ -125,7 +125,7 @@ def _read_target(store: RemoteStore, overwrite: bool) -> tuple[bytes | None, Man
         raise NotAnIndexError(
             f"{store.url} is not empty and holds no bm25rag index; choose another URL"
         )
-    return None, _NONE
+    return None, NO_COMMIT
 
 
 def _write(

@@ -129,8 +129,8 @@ def in_shards(count: int, documents: list[Document], **chosen: Any) -> Iterator[
 def set_capacity(writer: BM25Index, capacity: int) -> None:
     """Let a new shard begin when the last one has so many documents."""
     attachment: Any = writer._live.attachment
-    shards = attachment._manifest.shards._replace(capacity=capacity)
-    attachment._manifest = attachment._manifest._replace(shards=shards)
+    shards = attachment.manifest.shards._replace(capacity=capacity)
+    attachment.manifest = attachment.manifest._replace(shards=shards)
 
 
 @contextmanager
