@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bm25rag.analysis import Tokenizer
-from bm25rag.common.arrays import Float64, Int64
 from bm25rag.common.checks import check_count
 from bm25rag.common.urls import is_url
 from bm25rag.documents import Hit, Hits
 from bm25rag.index import BM25Index
+from bm25rag.kernels.records import Matches
 from bm25rag.live.index import LiveIndex, State
 from bm25rag.opening import local_folder
 from bm25rag.storage.attachment import Unattached
@@ -24,6 +24,9 @@ from bm25rag.storage.folder_reader import FolderReader
 from bm25rag.storage.manifest import manifest_path
 
 __all__ = ["OpenShard", "Ranking", "merge_hits", "merge_rankings", "open_shard"]
+
+Ranking = Matches
+"""Rows, scores and counts as in ``BatchResult``: int64 and float64 (q, w), int64 (q,)."""
 
 _SHARD = Unattached("a shard of a sharded index", True, "open the whole index with mode='w'")
 
@@ -96,14 +99,6 @@ def open_shard(
     if len(searcher) != shards.documents[only]:
         raise damage(manifest_path(path), f"shard {only}", "has not so many documents")
     return OpenShard(searcher, only, shards.first_rows[only], reader.manifest.commit)
-
-
-class Ranking(NamedTuple):
-    """Rows, scores and counts as in ``BatchResult``: int64 and float64 (q, w), int64 (q,)."""
-
-    rows: Int64
-    scores: Float64
-    counts: Int64
 
 
 def merge_hits(found: Sequence[Sequence[Hit]], k: int) -> list[Hit]:

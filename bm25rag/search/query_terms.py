@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
@@ -29,13 +29,6 @@ QueryLike: TypeAlias = "str | Sequence[str] | Mapping[str, float] | Query"
 _UNWEIGHTED = np.empty(0)
 _LISTS = frozenset({list, tuple})
 _WEIGHTED = frozenset({dict, RestrictedTerms})
-
-
-class ResolvedQueries(NamedTuple):
-    """Queries by the numbers of their terms, and the cache that gave the numbers."""
-
-    cache: TermCache
-    queries: Queries
 
 
 def terms_of(analyzer: Analyzer, query: QueryLike, name: str = "query") -> Terms:
@@ -72,10 +65,10 @@ def terms_of_each(analyzer: Analyzer, queries: Sequence[QueryLike]) -> Sequence[
     ]
 
 
-def resolve_queries(snapshot: Snapshot, queries: Sequence[Terms]) -> ResolvedQueries:
-    """Look up the terms of queries, or their weights."""
+def resolve_queries(snapshot: Snapshot, queries: Sequence[Terms]) -> tuple[TermCache, Queries]:
+    """Return queries by the numbers of their terms, and the cache that gave the numbers."""
     cache, (pointers, terms) = snapshot.query_numbers(queries)
-    return ResolvedQueries(cache, Queries(pointers, terms, _weights(queries)))
+    return cache, Queries(pointers, terms, _weights(queries))
 
 
 def _weights(queries: Sequence[Terms]) -> Float64:

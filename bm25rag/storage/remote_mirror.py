@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import blake2b
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bm25rag.common.strings import utf8
 from bm25rag.errors import CorruptIndexError, NotAnIndexError, RemoteError
@@ -31,29 +31,16 @@ from bm25rag.storage.manifest import (
 )
 from bm25rag.storage.remote import RemoteStore, cache_root
 
+if TYPE_CHECKING:
+    from bm25rag.storage.local_store import LocalStore
+
 _ATTEMPTS = 5
 # Doubled each time: a store without atomic writes may show half a manifest for a moment.
 _PAUSE = 0.05
 
 
-class Store(Protocol):
-    """A folder that is mirrored; ``url`` is for messages, ``advice`` what to do about damage."""
-
-    url: str
-    name: str
-    advice: str
-
-    def read(self, name: str) -> bytes | None:
-        """Return a small file; ``None`` if it is missing."""
-
-    def size(self, name: str) -> int | None:
-        """Return the size of a file, ``None`` if it is not told."""
-
-    def download(self, name: str, path: str) -> None:
-        """Copy a file to a path; raise ``FileNotFoundError`` if it is missing."""
-
-    def holding(self, names: Iterable[str]) -> AbstractContextManager[None]:
-        """Let files that a writer removes be readable meanwhile, as far as that is possible."""
+Store: TypeAlias = "LocalStore | RemoteStore"
+"""A folder that is mirrored; ``url`` is for messages, ``advice`` what to do about damage."""
 
 
 def find_cache(
