@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple, TypeAlias, cast
 
-import numpy as np
-
 from bm25rag.analysis import Analyzer
 from bm25rag.analysis.written import Term, WholeWords, Written, written
-from bm25rag.common.arrays import Bool, Int64
 from bm25rag.search.phrases import WordsInText
 from bm25rag.search.plain_terms import RestrictedTerms, Terms, check_weights, plain_terms
 from bm25rag.search.query import InField, Part, Query
@@ -83,11 +80,6 @@ class Restriction(NamedTuple):
         return frozenset(chain.from_iterable(each))
 
     @property
-    def asks_texts(self) -> bool:
-        """Whether texts must be looked at."""
-        return bool(self.looked_in)
-
-    @property
     def looked_in(self) -> set[str | None]:
         """The fields in whose texts words are looked for; ``None``: in all."""
         return {one.field for one in self.requirements if one.words is not None}
@@ -96,31 +88,6 @@ class Restriction(NamedTuple):
     def demands(self) -> bool:
         """Whether matches must have anything."""
         return any(one.wanted for one in self.requirements)
-
-    def fit(
-        self,
-        count: int,
-        owners: Int64,
-        fields: Sequence[str | None],
-        find: Callable[[WordsInText], Sequence[bool] | Bool],
-    ) -> Bool:
-        """Say of some documents whether their texts are as required.
-
-        Each text has an owner, the document by its place, and a field; ``find`` says of each
-        whether it has some words.
-        """
-        fit = np.ones(count, np.bool_)
-        for one in self.requirements:
-            if one.words is not None:
-                matching = np.asarray(find(one.words), np.bool_)
-                if one.field is not None:
-                    matching = matching & np.array(
-                        [field == one.field for field in fields], np.bool_
-                    )
-                has = np.zeros(count, np.bool_)
-                has[owners[matching]] = True
-                fit &= has == one.wanted
-        return fit
 
 
 # --- analysis -------------------------------------------------------------------------------------

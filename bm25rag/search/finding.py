@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from bm25rag.search.parts import PartsMatches
     from bm25rag.search.shaping import Shaping
 
-# How many times more matches are looked at if too few of those before have passed.
-_GROWTH = 4
-
 
 class Wanted(NamedTuple):
     """Which matches of a query are wanted: the best k behind the first ``offset``.
@@ -257,17 +254,11 @@ class _PlainMatches(NamedTuple):
 
     def best(self, depth: int, floor: float | None) -> tuple[list[int], list[float]]:
         """Return the best so many of at least that score; ask functions about no more."""
-        (snapshot, terms, masks, answers), width = self, depth
-        while True:
-            rows, scores = ranking.rank_one(snapshot, terms, width, masks, floor)
-            complete = len(rows) < width or width >= snapshot.count
-            if answers is not None:
-                passing = (place for place, row in enumerate(rows) if answers[row])
-                places = list(islice(passing, depth))
-                rows, scores = [rows[p] for p in places], [scores[p] for p in places]
-            if complete or len(rows) == depth:
-                return rows, scores
-            width *= _GROWTH
+        snapshot, terms, masks, answers = self
+        ranked = ranking.best_first(snapshot, terms, masks, floor, depth)
+        passing = (match for match in ranked if answers is None or answers[match[0]])
+        best = [*islice(passing, depth)]
+        return [row for row, _ in best], [score for _, score in best]
 
 
 class _Answers(dict[int, bool]):

@@ -30,9 +30,8 @@ from bm25rag.search.snapshot import Snapshot
 from bm25rag.segments.postings import Postings
 from bm25rag.segments.segment import Segment
 
-# How many documents are ranked at first where texts are looked at, and how many times more if too
-# few of them pass.
-_FIRST, _GROWTH = 64, 4
+# How many documents are ranked at first where texts are looked at.
+_FIRST = 64
 # How many documents are looked at together at first, then twice as many each time, up to so many,
 # and of how many bytes.
 _TOGETHER, _MOST_TOGETHER, _BYTES = 16, 1024, 1 << 20
@@ -84,8 +83,10 @@ class PartsMatches:
             rows, scores = ranking.rank_one(snapshot, self._terms, width, masks, floor)
             complete = len(rows) < width or width >= snapshot.count
         else:
-            first = max(width, _FIRST)
-            ranked = _best_first(*page, first) if self._needs_terms else _all_by_score(*page)
+            if self._needs_terms:
+                ranked = ranking.best_first(*page, max(width, _FIRST))
+            else:
+                ranked = _all_by_score(*page)
             for row, score in within.fitting(ranked, max(width, _TOGETHER), self._is_over):
                 if answers is None or answers[row]:
                     rows.append(row)
@@ -119,7 +120,7 @@ class _Within:
     def __init__(self, whole: Snapshot, restriction: Restriction, masks: ranking.Masks) -> None:
         self._whole, self._restriction = whole, restriction
         _check_fields(whole, restriction)
-        self.asks_texts = restriction.asks_texts
+        self.asks_texts = bool(restriction.looked_in)
         self.masks = _narrowed(whole, restriction, masks)
         self._known: dict[int, bool] = {}  # whether the texts of rows fit
 
@@ -168,19 +169,27 @@ class _Within:
     def _fit(self, count: int, given: Sequence[_Text]) -> list[bool]:
         """Say of so many documents whether their texts fit."""
         owners = np.array([owner for owner, _, _ in given], np.int64)
-        fields = [field for _, field, _ in given]
         texts = [text for _, _, text in given]
-        analyzer, fit = self._whole.analyzer, self._restriction.fit
+        analyzer, wanted = self._whole.analyzer, self._restriction.spellings
         scanner = borrow(analyzer) if len(texts) > 1 else None
-        if scanner is None:
-            wanted = self._restriction.spellings
-            words = [whole_words(analyzer, text, wanted) for text in texts]
-            have = fit(count, owners, fields, lambda one: [*map(one.found_in, words)])
-        else:
-            scanned = scanner.scan(texts)
-            have = fit(count, owners, fields, lambda one: one.found_in_each(scanned))
+        scanned = None if scanner is None else scanner.scan(texts)
+        words = [whole_words(analyzer, text, wanted) for text in texts] if scanned is None else []
+        fit = np.ones(count, np.bool_)
+        for one in self._restriction.requirements:
+            if one.words is None:
+                continue
+            if scanned is None:
+                matching = np.array([*map(one.words.found_in, words)], np.bool_)
+            else:
+                matching = one.words.found_in_each(scanned)
+            if one.field is not None:
+                matching &= np.array([field == one.field for _, field, _ in given], np.bool_)
+            has = np.zeros(count, np.bool_)
+            has[owners[matching]] = True
+            fit &= has == one.wanted
+        if scanner is not None:
             give_back(analyzer, scanner)  # after an error it is not used again
-        result: list[bool] = have.tolist()
+        result: list[bool] = fit.tolist()
         return result
 
 
@@ -256,18 +265,6 @@ def _check_stored(segment: Segment, numbers: Sequence[int]) -> None:
                 f"that of the document {segment.id_of(number)!r} is not stored: add texts with "
                 "store_text=True, or ask for words in must alone"
             )
-
-
-def _best_first(
-    snapshot: Snapshot, terms: Terms, masks: ranking.Masks, min_score: float | None, width: int
-) -> Iterator[tuple[int, float]]:
-    seen = 0
-    while True:
-        rows, scores = ranking.rank_one(snapshot, terms, width, masks, min_score)
-        yield from islice(zip(rows, scores, strict=True), seen, None)
-        if len(rows) < width:
-            return
-        seen, width = width, _GROWTH * width
 
 
 def _all_by_score(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -42,6 +42,8 @@ FILTERED_FIRST = 10
 
 # Searches without a filter whose plans are kept, by their k.
 _MOST_PLANS = 64
+# How many times more matches are found where those before were too few.
+_GROWTH = 4
 
 
 class Ranked(NamedTuple):
@@ -71,15 +73,15 @@ def rank(
     result = Matches(np.empty(shape, np.int64), np.empty(shape), counts)
     if not width or not queries:
         return result
-    resolved = resolve_queries(snapshot, queries)
-    arrays = snapshot.arrays, resolved.cache.arrays, snapshot.rows
+    cache, resolved = resolve_queries(snapshot, queries)
+    arrays = snapshot.arrays, cache.arrays, snapshot.rows
     floor, plans = _floor(min_score), _plans(snapshot, width, masks)
     hot = backend.current()
 
     def fill(first: int, last: int) -> None:
         part = slice(first, last)
         matches = Matches(result.rows[part], result.scores[part], result.counts[part])
-        hot.search(*arrays, resolved.queries.between(first, last), floor, plans, matches)
+        hot.search(*arrays, resolved.between(first, last), floor, plans, matches)
 
     workers = min(threads, len(queries) // _QUERIES_PER_THREAD)
     if workers < 2:
@@ -109,6 +111,19 @@ def rank_one(
     return backend.current().search_one(
         snapshot.arrays, cache.arrays, snapshot.rows, numbers, weights, floor, plans, width
     )
+
+
+def best_first(
+    snapshot: Snapshot, terms: Terms, masks: Masks, min_score: float | None, width: int
+) -> Iterator[tuple[int, float]]:
+    """Yield rows and scores of all matches of one query; so many are found at first."""
+    seen = 0
+    while True:
+        rows, scores = rank_one(snapshot, terms, width, masks, min_score)
+        yield from islice(zip(rows, scores, strict=True), seen, None)
+        if len(rows) < width or width >= snapshot.count:
+            return
+        seen, width = width, _GROWTH * width
 
 
 def _floor(min_score: float | None) -> float:
