@@ -11,8 +11,8 @@ from typing import Any
 
 from bm25rag.analysis import Analyzer
 from bm25rag.building.folder import check_new
-from bm25rag.building.memory import check_memory
-from bm25rag.common.checks import check_choice, check_count, check_flag, check_real
+from bm25rag.building.plan import check_plan
+from bm25rag.common.checks import check_choice, check_count, check_real
 from bm25rag.common.urls import local_path
 from bm25rag.distributed.engine import SMALLEST, start, wait_for_all
 from bm25rag.distributed.sources import Reading, divide, find_sources
@@ -37,7 +37,6 @@ from bm25rag.storage.folder_lock import locked_folder
 from bm25rag.storage.fs import make_folder
 from bm25rag.storage.leftovers import remove
 from bm25rag.storage.manifest import BUILDING
-from bm25rag.storage.state import check_extra
 
 _DAY = 86_400.0
 # Most partitions of terms and ids; each of so many results of every shard is known to the program.
@@ -133,20 +132,12 @@ def build(
     threads = max(1, round(check_real("num_cpus", num_cpus, SMALLEST, float("inf"))))
     path = local_path(folder)
     check_new(path)
-    plan = Plan(
-        path,
-        divided,
-        reading._replace(fields=fields),
-        empty,
-        check_flag("store_text", store_text),
-        check_memory("memory", memory),
-        threads,
-    )
-    kept = {} if extra is None else check_extra(extra)
+    each = check_plan(empty, memory, store_text, "error", False, threads, extra)
+    plan = Plan(path, divided, reading._replace(fields=fields), each)
     check_count("max_retries", max_retries)
     check_real("timeout", timeout, 0.0, TIMEOUT_MAX)
-    options = {"num_cpus": num_cpus, "memory": plan.memory, "max_retries": max_retries}
-    return _build(plan, dataset, options, kept, timeout)
+    options = {"num_cpus": num_cpus, "memory": each.memory, "max_retries": max_retries}
+    return _build(plan, dataset, options, timeout)
 
 
 def _parts_of(plan: Plan, dataset: Any) -> list[Any]:
@@ -173,9 +164,7 @@ def _build_rows(plan: Plan, number: int, part: Any) -> Receipt:
     return write_shard(plan, number, documents(), [], counts)
 
 
-def _build(
-    plan: Plan, dataset: Any, options: dict[str, Any], extra: dict[str, Any], timeout: float
-) -> BM25Index:
+def _build(plan: Plan, dataset: Any, options: dict[str, Any], timeout: float) -> BM25Index:
     ray, folder, count = start(), plan.folder, len(plan.shards)
     partitions = min(count, _PARTITIONS)
     make_folder(folder)
@@ -197,5 +186,5 @@ def _build(
         ]
         merged = wait_for_all(refs, timeout, "partition")
         check_unique(plan, receipts, merged)
-        finish(plan, receipts, totals, [one.terms for one in merged], extra)
-    return BM25Index.open(folder, tokenizer=plan.empty.analyzer.any_tokenizer)
+        finish(plan, receipts, totals, [one.terms for one in merged])
+    return BM25Index.open(folder, tokenizer=plan.each.empty.analyzer.any_tokenizer)

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bm25rag.building.build import build_index
-from bm25rag.building.plan import check_plan
+from bm25rag.building.plan import Plan as ShardPlan
 from bm25rag.building.shards import publish
 from bm25rag.columns.column import select_strings
 from bm25rag.columns.merge import JoinedTerms
@@ -47,33 +47,30 @@ from bm25rag.storage.shard_statistics import (
     merge_counts,
     partition_of,
 )
-from bm25rag.storage.state import State, parse_settings
+from bm25rag.storage.state import parse_settings
 
 _PLAN = "plan.json"
 _PLAN_FORMAT, _RECEIPT_FORMAT = "bm25rag-build-plan", "bm25rag-shard-receipt"
 
 
 class Plan(NamedTuple):
-    """A build: ``empty`` is the state of an index without documents that has the settings."""
+    """A build of all shards: of which files, read how, and how each is built."""
 
     folder: str
     shards: list[list[SourceFile]]
     reading: Reading
-    empty: State
-    store_text: bool
-    memory: int
-    threads: int
+    each: ShardPlan
 
     def body(self) -> dict[str, Any]:
         """Return what must be the same for a build to go on, as JSON values."""
-        state = self.empty
+        state = self.each.empty
         settings: dict[str, Any] = json.loads(
             json.dumps(
                 {
                     "analyzer": state.analyzer.to_dict(),
                     "parameters": state.parameters.to_dict(),
                     "reading": self.reading._replace(largest=None),
-                    "store_text": self.store_text,
+                    "store_text": self.each.store_text,
                     "shards": len(self.shards),
                 }
             )
@@ -226,8 +223,7 @@ def write_shard(
 ) -> Receipt:
     """Write a shard into a folder of its own; ``counts`` are read when that is done."""
     attempt = f"shard-{number:04d}-{os.urandom(8).hex()}"
-    steps = check_plan(plan.empty, plan.memory, plan.store_text, "error", False, plan.threads, {})
-    build_index(documents, os.path.join(plan.folder, BUILDING, attempt), steps)
+    build_index(documents, os.path.join(plan.folder, BUILDING, attempt), plan.each)
     return Receipt(attempt, files, counts)
 
 
@@ -295,7 +291,7 @@ def check_unique(plan: Plan, receipts: Sequence[Receipt], merged: Sequence[Merge
         for number, receipt in enumerate(receipts):
             shard = BM25Index.open(
                 built_folder(plan.folder, receipt),
-                tokenizer=plan.empty.analyzer.any_tokenizer,
+                tokenizer=plan.each.empty.analyzer.any_tokenizer,
             )
             place = shard._snapshot.find(id)
             if place is not None:
@@ -313,16 +309,16 @@ def finish(
     receipts: Sequence[Receipt],
     totals: Sequence[tuple[int, tuple[int, ...]]],
     merged: Sequence[TermCounts],
-    extra: dict[str, Any],
 ) -> None:
     """Commit the shards as an index.
 
     ``totals`` are the documents and tokens of each shard, ``merged`` all merged partitions, in
-    order, and ``extra`` is what to keep with the index.
+    order.
     """
     documents = sum(of_shard for of_shard, _ in totals)
     tokens = add_tokens(of_shard for _, of_shard in totals)
-    state = plan.empty._replace(extra=extra, probe=plan.empty.analyzer.probe())
+    empty = plan.each.empty
+    state = empty._replace(extra=plan.each.extra, probe=empty.analyzer.probe())
     shards = [built_folder(plan.folder, receipt) for receipt in receipts]
     publish(plan.folder, shards, state, join_partitions(documents, tokens, merged))
     remove(os.path.join(plan.folder, BUILDING))

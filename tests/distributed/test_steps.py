@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from bm25rag import BM25Index
+from bm25rag.building.plan import check_plan
 from bm25rag.cli.app import commands
 from bm25rag.distributed.building import build as build_on_a_cluster
 from bm25rag.distributed.host import Host
@@ -45,7 +46,8 @@ def plan_of(
 ) -> Plan:
     reading = Reading(fields=read or Fields())
     divided = divide(find_sources(files, reading.format), shards)
-    return Plan(str(folder), divided, reading, new_state(**settings).stored(), True, 1 << 28, 1)
+    each = check_plan(new_state(**settings).stored(), 1 << 28, True, "error", False, 1, None)
+    return Plan(str(folder), divided, reading, each)
 
 
 def run(plan: Plan) -> BM25Index:
@@ -56,7 +58,7 @@ def run(plan: Plan) -> BM25Index:
     totals, *partitions = zip(*counted, strict=True)
     merged = [merge_partition(*parts) for parts in partitions]
     check_unique(plan, receipts, merged)
-    finish(plan, receipts, totals, [one.terms for one in merged], {})
+    finish(plan, receipts, totals, [one.terms for one in merged])
     return BM25Index.open(plan.folder)
 
 
