@@ -46,13 +46,13 @@ class OpenShard(NamedTuple):
     first_row
         The row of its first document in the whole index.
     commit
-        The number of the commit.
+        The ``commit_id`` of the whole index.
     """
 
     searcher: BM25Index
     number: int
     first_row: int
-    commit: int
+    commit: str
 
 
 def open_shard(
@@ -98,7 +98,7 @@ def open_shard(
     assert shards is not None
     if len(searcher) != shards.documents[only]:
         raise damage(manifest_path(path), f"shard {only}", "has not so many documents")
-    return OpenShard(searcher, only, shards.first_rows[only], reader.manifest.commit)
+    return OpenShard(searcher, only, shards.first_rows[only], reader.manifest.commit_id)
 
 
 def merge_hits(found: Sequence[Sequence[Hit]], k: int) -> list[Hit]:

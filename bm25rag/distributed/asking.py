@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from bm25rag.building.shards import even_edges
 from bm25rag.distributed.engine import cause_of, load
-from bm25rag.distributed.host import Answer, Restriction
+from bm25rag.distributed.host import OLDEST, Answer, Commit, Restriction
 from bm25rag.errors import StorageError
 
 # Seconds that a call may take if it does not say.
@@ -30,7 +30,7 @@ class Answers(NamedTuple):
     each shard that is not in them, with the reason.
     """
 
-    commit: int
+    commit: Commit
     shards: int
     each: list[Answer]
     missing: dict[int, str]
@@ -81,7 +81,7 @@ class _Call(NamedTuple):
 
     part: _Part
     replica: Any
-    commit: int
+    commit: Commit
 
 
 class _Question:
@@ -98,7 +98,7 @@ class _Question:
     ) -> None:
         self.ray = load()
         self.parts = [_Part(replicas, avoided) for replicas in parts]
-        self.commit = 0
+        self.commit = OLDEST
         self._operation, self._arguments, self._avoided = operation, arguments, avoided
         self._within = within
         self._end, self._hedge = monotonic() + deadline, deadline * _HEDGE
@@ -151,7 +151,7 @@ class _Question:
             self._avoided.pop(replica, None)
             self._take(part, answer, least)
 
-    def _take(self, part: _Part, answer: Answer, least: int) -> None:
+    def _take(self, part: _Part, answer: Answer, least: Commit) -> None:
         if answer.commit > self.commit:
             self.commit = answer.commit
             for other in self.parts:
@@ -160,7 +160,7 @@ class _Question:
         if answer.commit == self.commit:
             part.take(answer)
         else:  # asked for the newer one, it will go there
-            part.problem = f"it is at commit {answer.commit}, and others at {self.commit}"
+            part.problem = f"it is at commit {answer.commit[1]}, and others at {self.commit[1]}"
             part.ask_at = 0.0 if least < self.commit else monotonic() + _PAUSE
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from copy import deepcopy
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from bm25rag.analysis import Tokenizer
 from bm25rag.building.shards import even_edges
@@ -14,17 +14,26 @@ from bm25rag.errors import ClusterError, CorruptIndexError, NotAnIndexError, Sto
 from bm25rag.filters import Filter
 from bm25rag.index import BM25Index
 from bm25rag.open_shard import OpenShard, open_shard
-from bm25rag.storage.manifest import read_sharded
+from bm25rag.storage.manifest import Manifest, read_sharded
 
 _RETRIES = 20
 # How many restricted views of a shard are kept.
 _VIEWS = 64
 
 
+Commit: TypeAlias = tuple[int, str]
+"""The number of a commit, of which the highest is the newest, and its id.
+
+What is restored may have a number that another commit has had.
+"""
+OLDEST: Commit = (0, "")
+"""What any commit is at least as new as."""
+
+
 class HostState(NamedTuple):
     """What a host serves: ``failed`` are shards that cannot be opened, with the reasons."""
 
-    commit: int
+    commit: Commit
     failed: dict[int, str]
 
     def check(self) -> HostState:
@@ -41,7 +50,7 @@ class Answer(NamedTuple):
     all failed. ``shards`` is how many shards the index has in this ``commit``.
     """
 
-    commit: int
+    commit: Commit
     shards: int
     value: Any
     failed: dict[int, str]
@@ -55,7 +64,7 @@ class Restriction(NamedTuple):
 
 
 class _Opened(NamedTuple):
-    commit: int
+    commit: Commit
     total: int
     shards: list[_Shard]
     failed: dict[int, str]
@@ -115,7 +124,7 @@ class Host:
         """Go to the last commit, and try again what could not be opened."""
         with self._lock:
             opened = self._opened
-            commit = read_sharded(self._folder).commit
+            commit = _commit_of(read_sharded(self._folder))
             if opened is None or opened.commit != commit or opened.failed:
                 opened = self._opened = self._open()
         return HostState(opened.commit, opened.failed)
@@ -124,7 +133,7 @@ class Host:
         self,
         operation: str,
         arguments: tuple[Any, ...],
-        commit: int,
+        commit: Commit = OLDEST,
         within: Restriction | None = None,
     ) -> Answer:
         """Answer a call from a commit that is at least as new as the one named.
@@ -148,7 +157,7 @@ class Host:
         self,
         operation: str,
         arguments: tuple[Any, ...],
-        commit: int,
+        commit: Commit,
         within: Restriction | None,
     ) -> Answer:
         if self._opened is None or self._opened.commit < commit:
@@ -193,7 +202,11 @@ class Host:
                 except (CorruptIndexError, NotAnIndexError) as error:
                     failed[number] = str(error)
             # A writer may have committed in between: read again.
-            now = read_sharded(self._folder).commit
-            if {now, *(shard.commit for shard in shards)} == {manifest.commit}:
+            now = _commit_of(read_sharded(self._folder))
+            if {now[1], *(shard.commit for shard in shards)} == {manifest.commit_id}:
                 return _Opened(now, count, shards, failed)
         raise StorageError(f"{self._folder} was changed {_RETRIES} times while it was opened")
+
+
+def _commit_of(manifest: Manifest) -> Commit:
+    return manifest.commit, manifest.commit_id

@@ -23,7 +23,7 @@ class Local(RayIndex):
         self._hosts = [Host(str(folder), part, 2, 1, True, None, False) for part in range(2)]
 
     def _ask(self, operation: str, arguments: tuple[Any, ...], *_: object) -> Answers:
-        found = [host.answer(operation, arguments, 0, self._within) for host in self._hosts]
+        found = [host.answer(operation, arguments, within=self._within) for host in self._hosts]
         return Answers(found[0].commit, found[0].shards, found, {})
 
 
@@ -191,7 +191,7 @@ def test_all_of_a_search_of_groups_is_of_one_commit(tmp_path: Path) -> None:
 
         def _ask(self, operation: str, arguments: tuple[Any, ...], *rest: object) -> Answers:
             answers = super()._ask(operation, arguments, *rest)
-            if answers.commit == 1:
+            if answers.commit[0] == 1:
                 with BM25Index.open(tmp_path / "it", mode="w") as writer:
                     writer.delete(["0"])
                 for host in self._hosts:

@@ -33,7 +33,7 @@ from bm25rag.distributed.steps import (
 )
 from bm25rag.errors import ClusterError, CorruptIndexError, DuplicateIdError, StorageError
 from bm25rag.live.index import new_state
-from bm25rag.open_shard import Ranking
+from bm25rag.open_shard import OpenShard, Ranking, open_shard
 from bm25rag.readers import Fields
 from support.building import contents, segment_of_shard
 from support.cluster import QUERIES, VECTORS, WITH_VECTORS, plain_index, write_corpus, write_vectors
@@ -290,8 +290,8 @@ def test_files_that_are_missing_or_of_no_known_kind_are_named(tmp_path: Path) ->
 # -- a server of shards, in this process ---------------------------------------------------------
 
 
-def ask(hosts: list[Host], operation: str, *arguments: Any, commit: int = 0) -> Any:
-    answers = [host.answer(operation, arguments, commit) for host in hosts]
+def ask(hosts: list[Host], operation: str, *arguments: Any) -> Any:
+    answers = [host.answer(operation, arguments) for host in hosts]
     assert [answer.failed for answer in answers] == [{}] * len(hosts)
     return OPERATIONS[operation].merge([answer.value for answer in answers], *arguments)
 
@@ -345,11 +345,41 @@ def test_each_question_of_a_batch_is_a_vector() -> None:
 def test_a_server_goes_to_a_later_commit_when_asked_for_it(tmp_path: Path) -> None:
     run(plan_of(write_corpus(tmp_path / "in"), tmp_path / "it", 3))
     host = Host(str(tmp_path / "it"), 0, 1, 1, True, None, False)
-    assert host.answer("count", (None,), 0)[:3] == (1, 3, 200)
+    first = 1, BM25Index.open(tmp_path / "it").commit_id
+    assert host.answer("count", (None,))[:3] == (first, 3, 200)
     with BM25Index.open(tmp_path / "it", mode="w") as writer:
         writer.add(["a new boat"], ids=["new"])
-    assert host.answer("count", (None,), 1)[:3] == (1, 3, 200)
-    assert host.answer("count", (None,), 2)[:3] == (2, 3, 201)
+    later = 2, BM25Index.open(tmp_path / "it").commit_id
+    assert host.answer("count", (None,), first)[:3] == (first, 3, 200)
+    assert host.answer("count", (None,), later)[:3] == (later, 3, 201)
+
+
+@pytest.mark.parametrize("opened", [0, 1, 3])
+def test_shards_of_a_restored_index_are_not_mixed_with_those_of_its_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: int
+) -> None:
+    """Another index of the same commit is restored when so many shards have been opened."""
+    folder, backup = str(tmp_path / "it"), str(tmp_path / "backup")
+    run(plan_of(write_corpus(tmp_path / "in"), tmp_path / "it", 3))
+    run(plan_of(write_corpus(tmp_path / "other", (9, 9, 9)), tmp_path / "backup", 3))
+    numbers = list[int]()
+
+    def opening(folder: str, number: int, **options: Any) -> OpenShard:
+        if len(numbers) == opened:
+            BM25Index.restore(backup, folder, overwrite=True)
+        numbers.append(number)
+        return open_shard(folder, number, **options)
+
+    monkeypatch.setattr("bm25rag.distributed.host.open_shard", opening)
+    host = Host(folder, 0, 1, 1, True, None, False)
+    before = host.answer("count", (None,))
+    if opened == 3:
+        assert before.value == 200
+        BM25Index.restore(backup, folder, overwrite=True)
+    host.refresh()
+    after = host.answer("count", (None,))
+    assert after[:3] == ((1, BM25Index.open(backup).commit_id), 3, 27)
+    assert (before.value == after.value) == (before.commit == after.commit)
 
 
 def test_a_server_answers_without_a_damaged_shard_and_says_so(tmp_path: Path) -> None:
@@ -358,7 +388,7 @@ def test_a_server_answers_without_a_damaged_shard_and_says_so(tmp_path: Path) ->
     data = segment.read_bytes()
     segment.write_bytes(data[:-9])
     host = Host(str(tmp_path / "it"), 0, 1, 1, True, None, False)
-    answer = host.answer("count", (None,), 0)
+    answer = host.answer("count", (None,))
     assert answer.value < 200
     assert list(answer.failed) == [1]
     assert segment.name in answer.failed[1]
@@ -366,7 +396,7 @@ def test_a_server_answers_without_a_damaged_shard_and_says_so(tmp_path: Path) ->
         host.refresh().check()
     segment.write_bytes(data)
     host.refresh().check()
-    assert host.answer("count", (None,), 0).value == 200
+    assert host.answer("count", (None,)).value == 200
 
 
 def test_a_server_that_cannot_reach_the_folder_leaves_the_answer_to_others(
@@ -382,14 +412,14 @@ def test_a_server_that_cannot_reach_the_folder_leaves_the_answer_to_others(
     with monkeypatch.context() as away:
         away.setattr("bm25rag.distributed.host.read_sharded", stale)
         with pytest.raises(StorageError, match=os.strerror(errno.ESTALE)):
-            host.answer("count", (None,), 0)
-    assert host.answer("count", (None,), 0).value == 200
+            host.answer("count", (None,))
+    assert host.answer("count", (None,)).value == 200
 
     def refused(_: object) -> bool:
         raise ConnectionError("the service of permissions is away")
 
     with pytest.raises(ConnectionError, match="permissions"):
-        host.answer("count", (refused,), 0)
+        host.answer("count", (refused,))
 
 
 class UnreadableError(Exception):
@@ -412,7 +442,7 @@ def test_an_error_that_clients_could_not_read_is_told_in_words(
 
     told = f"{'ValueError' if within else 'UnreadableError'}: anne lacks reading"
     with pytest.raises(ClusterError, match=told):
-        host.answer("count", (refused,), 0)
+        host.answer("count", (refused,))
 
 
 def test_a_server_names_the_shard_of_which_a_text_is_damaged(tmp_path: Path) -> None:
@@ -425,10 +455,10 @@ def test_a_server_names_the_shard_of_which_a_text_is_damaged(tmp_path: Path) -> 
     data[data.index(b"tide boat") + 150_000] ^= 1  # in another block of the file
     path.write_bytes(data)
     host = Host(str(tmp_path / "it"), 0, 1, 1, True, None, False)
-    answer = host.answer("search", (["tide", "word3"], 5, None, None, True), 0)
+    answer = host.answer("search", (["tide", "word3"], 5, None, None, True))
     assert list(answer.failed) == [2]
     assert [[hit.id for hit in row] for row in answer.value.items] == [[], ["d3"]]
-    bare = host.answer("search", (["tide"], 5, None, None, False), 0)
+    bare = host.answer("search", (["tide"], 5, None, None, False))
     assert (bare.failed, bare.value.items) == ({}, [["long"]])
 
 

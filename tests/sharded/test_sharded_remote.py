@@ -111,7 +111,7 @@ def test_shards_of_one_cache_do_not_disturb_each_other(folder: Path, fetched: li
     change(folder)
     fetched.clear()
     for number in range(3):
-        assert open_shard(URL, number).commit == 2
+        assert open_shard(URL, number).commit.startswith("2-")
     assert len(fetched) == 2  # the statistics, and what is new in the last shard
     assert shards[0].searcher.search("cats")
     assert whole.refresh()

@@ -154,7 +154,7 @@ def test_a_reader_keeps_its_commit_until_it_refreshes(folder: Path) -> None:
     assert shown(reader) == after
     assert shown(snapshot) == before
     assert len(view) == 12
-    assert (shard.commit, open_shard(folder, 2).commit) == (1, 2)
+    assert (shard.commit, open_shard(folder, 2).commit) == (snapshot.commit_id, reader.commit_id)
 
 
 def test_readers_that_open_during_commits_see_one_of_them(folder: Path) -> None:
