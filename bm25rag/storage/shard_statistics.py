@@ -41,10 +41,9 @@ class TermCounts(NamedTuple):
 
 
 class LocalStatistics:
-    """The statistics of one shard, by its segments.
+    """The statistics of an index or a shard, by its segments.
 
-    ``documents`` are how many it has, ``tokens`` the sum of their lengths, by field, and ``terms``
-    how many terms, counted once for each segment that has them.
+    ``documents`` are how many it has, ``tokens`` the sum of their lengths, by field.
     """
 
     def __init__(self, views: Sequence[SegmentView], parameters: Parameters) -> None:
@@ -52,7 +51,12 @@ class LocalStatistics:
         self.documents: int = sum(view.count for view in views)
         self.tokens: tuple[int, ...] = add_tokens(view.tokens for view in views)
         self._counts = [TermCounts(view.segment.postings.terms, _count(view)) for view in views]
-        self.terms: int = sum(len(counts) for _, counts in self._counts)
+
+    def merged(self) -> Statistics:
+        """Merge those of all segments, partition by partition, which bounds the memory."""
+        of = -(-sum(len(counts) for _, counts in self._counts) // _TERMS) or 1
+        merged = [merge_counts(self.partition(number, of)) for number in range(of)]
+        return join_partitions(self.documents, self.tokens, merged)
 
     def partition(self, number: int, of: int) -> list[TermCounts]:
         """Return the counts in one of some partitions, for each segment."""
@@ -94,22 +98,6 @@ def merge_counts(parts: Sequence[TermCounts]) -> TermCounts:
     return TermCounts(joined.table(used)[0], totals[used])
 
 
-def partitions_for(shards: Sequence[LocalStatistics]) -> int:
-    """Return into how many partitions to divide the terms, which bounds the memory."""
-    return -(-sum(shard.terms for shard in shards) // _TERMS) or 1
-
-
-def merge_statistics(shards: Sequence[LocalStatistics]) -> Statistics:
-    """Merge the statistics of all shards, partition by partition."""
-    of = partitions_for(shards)
-    merged = [
-        merge_counts([part for shard in shards for part in shard.partition(number, of)])
-        for number in range(of)
-    ]
-    documents = sum(shard.documents for shard in shards)
-    return join_partitions(documents, add_tokens(shard.tokens for shard in shards), merged)
-
-
 def join_partitions(
     documents: int, tokens: tuple[int, ...], merged: Sequence[TermCounts]
 ) -> Statistics:
@@ -136,7 +124,7 @@ def count_shards(
     folder, and flushed to disk.
     """
     if statistics is None:
-        statistics = merge_statistics([LocalStatistics(state.views, state.parameters)])
+        statistics = LocalStatistics(state.views, state.parameters).merged()
     table = statistics.terms
     rest = {"terms.keys": table.keys, "frequencies": statistics.frequencies}
     arrays = table.column.arrays("terms") | rest
@@ -160,7 +148,7 @@ def check_statistics(
     """
     assert manifest.shards is not None
     parameters = parse_settings(folder, manifest.settings).parameters
-    merged = merge_statistics([LocalStatistics(views, parameters)])
+    merged = LocalStatistics(views, parameters).merged()
     stored.terms.check_all()
     documents = _count_documents(views, manifest.shards.edges)
     if documents != manifest.shards.documents or not are_alike(merged, stored):

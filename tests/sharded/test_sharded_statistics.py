@@ -16,12 +16,12 @@ from bm25rag import BM25Index
 from bm25rag.common.strings import text_of
 from bm25rag.scoring.variants import Parameters
 from bm25rag.segments.statistics import Statistics
+from bm25rag.segments.view import SegmentView
 from bm25rag.storage.shard_statistics import (
     LocalStatistics,
     are_alike,
     join_partitions,
     merge_counts,
-    merge_statistics,
 )
 
 # Two pairs of words that have the same CRC-32.
@@ -31,13 +31,17 @@ TERMS = [*ALIKE, "a", "b", "é", "\udc80", "x" * 300]
 texts = st.lists(st.lists(st.sampled_from(TERMS), max_size=6), max_size=8)
 
 
-def local(documents: list[list[str]], deleted: int = 0) -> LocalStatistics:
-    """Return the statistics of an index of some documents, the first of them deleted."""
+def segments(documents: list[list[str]], deleted: int = 0) -> tuple[SegmentView, ...]:
+    """Return the segments of an index of some documents, the first of them deleted."""
     index = BM25Index()
     index.add(documents[:3])
     index.add(documents[3:])
     index.delete(index.ids()[:deleted])
-    return LocalStatistics(index._snapshot.views, Parameters())
+    return index._snapshot.views
+
+
+def local(*views: SegmentView) -> LocalStatistics:
+    return LocalStatistics(views, Parameters())
 
 
 def shown(statistics: Statistics) -> dict[str, int]:
@@ -56,7 +60,8 @@ def test_frequencies_are_summed_by_term(
 ) -> None:
     living = [documents[deleted:] for documents, deleted in shards]
     expected = Counter(chain.from_iterable(set(text) for text in chain.from_iterable(living)))
-    locals_ = [local(*shard) for shard in shards]
+    views = [segments(*shard) for shard in shards]
+    locals_ = [local(*own) for own in views]
     merged = [
         merge_counts([counts for one in locals_ for counts in one.partition(number, parts)])
         for number in range(parts)
@@ -66,7 +71,7 @@ def test_frequencies_are_summed_by_term(
     assert shown(found) == expected
     for term in TERMS:
         assert found.frequency(term.encode("utf-8", "surrogatepass")) == expected[term]
-    whole = merge_statistics(locals_)
+    whole = local(*chain.from_iterable(views)).merged()
     assert (whole.documents, whole.tokens) == (found.documents, found.tokens)
     assert shown(whole) == expected
     assert are_alike(whole, found)
@@ -74,8 +79,8 @@ def test_frequencies_are_summed_by_term(
 
 
 def test_what_tasks_pass_to_one_another_can_be_pickled() -> None:
-    parts = [local([["a", "b"], ["b"]]).partition(0, 1), local([["b", "c"]]).partition(0, 1)]
-    sent = pickle.loads(pickle.dumps([part for one in parts for part in one]))
+    views = [*segments([["a", "b"], ["b"]]), *segments([["b", "c"]])]
+    sent = pickle.loads(pickle.dumps(local(*views).partition(0, 1)))
     assert shown(join_partitions(3, 5, [merge_counts(sent)])) == {"a": 1, "b": 3, "c": 1}
 
 
@@ -90,6 +95,6 @@ def test_what_tasks_pass_to_one_another_can_be_pickled() -> None:
     ],
 )
 def test_other_statistics_are_told_apart(other: list[list[str]]) -> None:
-    one = merge_statistics([local([["a", "b"], ["b"]])])
-    assert are_alike(one, merge_statistics([local([["b"]]), local([["b", "a"]])]))
-    assert not are_alike(one, merge_statistics([local(other)]))
+    one = local(*segments([["a", "b"], ["b"]])).merged()
+    assert are_alike(one, local(*segments([["b"]]), *segments([["b", "a"]])).merged())
+    assert not are_alike(one, local(*segments(other)).merged())

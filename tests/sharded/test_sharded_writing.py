@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from bm25rag import BM25Index
 from bm25rag.errors import LockedError, NotAnIndexError, ReadOnlyError, StorageError
 from bm25rag.open_shard import open_shard
 from bm25rag.segments.statistics import Statistics
-from bm25rag.storage.shard_statistics import LocalStatistics, merge_statistics
+from bm25rag.storage.shard_statistics import LocalStatistics
 from support.building import documents_of_shards
 from support.folders import no_leftovers
 from support.holding import bits
@@ -207,13 +207,13 @@ def test_readers_that_open_during_commits_see_one_of_them(folder: Path) -> None:
 def test_a_commit_that_is_checked_may_be_replaced_meanwhile(
     folder: Path, monkeypatch: pytest.MonkeyPatch, check: Callable[[Path], object]
 ) -> None:
-    def commit_first(shards: Sequence[LocalStatistics]) -> Statistics:
+    def commit_first(local: LocalStatistics) -> Statistics:
         monkeypatch.undo()
         with BM25Index.open(folder, mode="w") as writer:  # removes the files of the one before
             writer.add(["new boat"])
-        return merge_statistics(shards)
+        return local.merged()
 
-    monkeypatch.setattr("bm25rag.storage.shard_statistics.merge_statistics", commit_first)
+    monkeypatch.setattr(LocalStatistics, "merged", commit_first)
     check(folder)
     assert documents_of_shards(folder) == [4, 4, 5]
 
