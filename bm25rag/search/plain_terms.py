@@ -31,9 +31,11 @@ class RestrictedTerms(dict[str, float]):
         return dict, (dict(self),)  # a hit that is sent needs the terms alone
 
 
-def has_parts(queries: Sequence[Terms]) -> bool:
-    """Whether any of some queries has parts."""
-    return type(queries) is not TermLists and RestrictedTerms in map(type, queries)
+def with_parts(queries: Sequence[Terms]) -> dict[int, RestrictedTerms]:
+    """Return the queries that have parts, by their numbers."""
+    if type(queries) is TermLists or RestrictedTerms not in map(type, queries):  # as most of them
+        return {}
+    return {n: one for n, one in enumerate(queries) if isinstance(one, RestrictedTerms)}
 
 
 def plain_terms(analyzer: Analyzer, query: object, name: str) -> Terms:

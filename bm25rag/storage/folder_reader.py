@@ -15,7 +15,6 @@ from bm25rag.segments.view import SegmentView
 from bm25rag.storage.attachment import Attachment
 from bm25rag.storage.checked_columns import is_damaged
 from bm25rag.storage.file_identity import FileMark
-from bm25rag.storage.kept_commits import find_commit
 from bm25rag.storage.manifest import Manifest, manifest_path, read_manifest
 from bm25rag.storage.segment_files import Commit, SavedCopy, read_index
 from bm25rag.storage.state import NO_ANALYZER, State, check_counts, parse_settings
@@ -64,15 +63,10 @@ class FolderReader(Attachment):
         old = before.views if before and not self._is_damaged() else ()
         stored = self.manifest.only(self.only, self.folder).stored if old else ()
         known = dict(zip(stored, old, strict=True))
-        read = self._read_manifest, self.only
-        commit = read_index(self.folder, self._mapped, known, *read)
+        commit = read_index(self.folder, self._mapped, known, self.commit, self.only)
         state = self._interpret(commit)
         self.manifest, self._state, self._mark = commit.manifest, state, mark
         return state
-
-    def _read_manifest(self, folder: str) -> Manifest:
-        """Read the manifest of the last commit, or of the one that is asked for."""
-        return find_commit(folder, self.commit)
 
     def _interpret(self, commit: Commit) -> State:
         """Make the state of a commit, given its files."""

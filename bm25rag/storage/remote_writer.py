@@ -69,7 +69,7 @@ def upload_folder(mirror: Mirror, store: RemoteStore, overwrite: bool) -> None:
     for _ in range(_ATTEMPTS):
         data = mirror.read_manifest()
         try:
-            before = _read_target(store, overwrite)[1].names()
+            before = check_remote_target(store, overwrite, sharded=True)[1].names()
         except CorruptIndexError:  # of a backup that was interrupted; it is made anew
             before = []
         try:
@@ -101,25 +101,22 @@ def _upload_file(path: str, store: RemoteStore, record: FileRecord) -> None:
     store.upload(path, record.name)
 
 
-def check_remote_target(store: RemoteStore, overwrite: bool) -> tuple[bytes | None, Manifest]:
+def check_remote_target(
+    store: RemoteStore, overwrite: bool, *, sharded: bool = False
+) -> tuple[bytes | None, Manifest]:
     """Return the manifest of a remote folder, as bytes and parsed, if there is one.
 
     It raises ``FileExistsError`` if it is there and ``overwrite`` is false, otherwise as
-    ``check_target``.
+    ``check_target``, which an index in shards passes if it may be replaced, ``sharded``.
     """
-    data, manifest = _read_target(store, overwrite)
-    if manifest.shards is not None:
-        raise NotAnIndexError(f"{store.url} holds a sharded index; choose another URL")
-    return data, manifest
-
-
-def _read_target(store: RemoteStore, overwrite: bool) -> tuple[bytes | None, Manifest]:
-    """Do the same for what may replace an index in shards as well."""
     data = store.read(MANIFEST)
     if data is not None:
         if not overwrite:
             raise FileExistsError(f"{store.url} holds an index; overwrite=True replaces it")
-        return data, parse_manifest(f"{store.url}/{MANIFEST}", data, writing=True)
+        manifest = parse_manifest(f"{store.url}/{MANIFEST}", data, writing=True)
+        if manifest.shards is not None and not sharded:
+            raise NotAnIndexError(f"{store.url} holds a sharded index; choose another URL")
+        return data, manifest
     names = store.sizes().keys()
     if any(name != LOCK and not is_ours(name) for name in names):
         raise NotAnIndexError(

@@ -7,7 +7,7 @@ folder. ``docs/format.md`` describes the files.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,7 +35,8 @@ from bm25rag.storage.checksummed_file import (
     write_arrays,
 )
 from bm25rag.storage.fs import flush_folder
-from bm25rag.storage.manifest import Manifest, Stored, read_manifest
+from bm25rag.storage.kept_commits import find_commit
+from bm25rag.storage.manifest import Manifest, Stored
 
 if TYPE_CHECKING:
     from bm25rag.segments.statistics import Statistics
@@ -56,22 +57,22 @@ def read_index(
     folder: str,
     mapped: bool,
     known: Mapping[Stored, SegmentView],
-    read: Callable[[str], Manifest] = read_manifest,
+    id: str | None = None,
     only: int | None = None,
 ) -> Commit:
-    """Read the last commit of a folder, or what ``read`` does; what is ``known`` is there already.
+    """Read the commit of an id, or the last one, of a folder; what is ``known`` is there already.
 
-    ``only`` is the one shard to read. It raises what ``read`` does, and ``CorruptIndexError`` if a
+    ``only`` is the one shard to read. It raises as ``find_commit``, and ``CorruptIndexError`` if a
     file is damaged.
     """
     for attempt in range(_RETRIES):
-        manifest = read(folder)
+        manifest = find_commit(folder, id)
         try:
             views = read_views(folder, manifest.only(only, folder), mapped, known)
             return Commit(manifest, views, read_statistics(folder, manifest, mapped))
         except FileNotFoundError as error:
             # A writer may have committed and cleaned up in between: read again.
-            if read(folder) == manifest or attempt == _RETRIES - 1:
+            if find_commit(folder, id) == manifest or attempt == _RETRIES - 1:
                 raise refuse(
                     f"{error.filename}: is missing; restore the folder from a copy"
                 ) from None
