@@ -18,7 +18,7 @@ from bm25rag.errors import IncompleteWarning
 from bm25rag.kernels import backend
 from bm25rag.kernels.records import Allowed, Matches
 from bm25rag.search import ranking
-from bm25rag.search.plain_terms import RestrictedTerms, Terms, with_parts
+from bm25rag.search.plain_terms import RestrictedTerms, Terms, having_parts
 from bm25rag.search.ranking import Masks, Ranked
 from bm25rag.search.snapshot import Snapshot
 
@@ -151,7 +151,7 @@ def find(snapshot: Snapshot, queries: Sequence[Terms], wanted: Wanted, threads: 
 
 def cut_of(queries: Sequence[Terms]) -> list[int]:
     """Return the numbers of the queries whose time was over."""
-    return [number for number, one in with_parts(queries).items() if one.cut]
+    return [number for number, one in having_parts(queries).items() if one.cut]
 
 
 def warn_of_cut(queries: Sequence[Terms]) -> None:
@@ -189,7 +189,7 @@ class Finder:
         """Return the numbers of the queries whose matches it must find."""
         if self.asks or (self._wanted.shaping is not None and self._wanted.k > 0):
             return range(len(queries))
-        return [*with_parts(queries)]
+        return [*having_parts(queries)]
 
     def find(
         self, terms: Terms, snapshot: Snapshot | None = None, ranked_by: Terms | None = None

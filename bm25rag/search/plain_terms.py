@@ -31,7 +31,7 @@ class RestrictedTerms(dict[str, float]):
         return dict, (dict(self),)  # a hit that is sent needs the terms alone
 
 
-def with_parts(queries: Sequence[Terms]) -> dict[int, RestrictedTerms]:
+def having_parts(queries: Sequence[Terms]) -> dict[int, RestrictedTerms]:
     """Return the queries that have parts, by their numbers."""
     if type(queries) is TermLists or RestrictedTerms not in map(type, queries):  # as most of them
         return {}
