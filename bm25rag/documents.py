@@ -122,29 +122,12 @@ class Matcher(Protocol):
         """Return the part with the most different ones."""
 
 
-class Contents(Protocol):
-    """The contents of the documents of some hits, and what finds in them what was asked for."""
-
-    @property
-    def matcher(self) -> Matcher | None:
-        """Finds in texts the words that were asked for, if any were."""
-
-    def read(self, name: str, position: int) -> Any:
-        """Return ``text``, ``metadata``, ``payload`` or ``fields`` of one: the same each time."""
-
-    def read_all(self, name: str) -> list[Any]:
-        """Return a field of each; a list of new objects."""
-
-    def group_size(self, position: int) -> int | None:
-        """Return how many documents of one's group match, in a search with groups."""
-
-
 class _Unread:
     """Holds where the contents of a hit are read from, in slots that are no fields of the hit."""
 
     __slots__ = ("_contents", "_position")
 
-    _contents: Contents
+    _contents: Any  # ``HitContents`` of a search, or ``_Read``
     _position: int
 
 
@@ -242,7 +225,8 @@ class Hit(_Unread):
             raise KeyError(f"the document {self.id!r} has no field {name!r}, but {[*fields]}")
         values = (self.metadata, self.payload, self.corrections, fields)
         hit = matched(self._matcher, self.id, self.score, fields[name], *values)
-        return counted(hit, lambda: self.group_size)
+        hit._contents.count = lambda: self.group_size
+        return hit
 
     @property
     def group_size(self) -> int | None:
@@ -251,15 +235,15 @@ class Hit(_Unread):
         They are counted when it is first asked for. ``None`` if the search had no ``group``, and
         for a hit that was copied or pickled.
         """
-        contents = getattr(self, "_contents", None)
-        return None if contents is None else contents.group_size(getattr(self, "_position", 0))
+        size: int | None = None
+        if (contents := getattr(self, "_contents", None)) is not None:
+            size = contents.group_size(getattr(self, "_position", 0))
+        return size
 
     @property
     def _matcher(self) -> Matcher | None:
-        try:
-            return self._contents.matcher
-        except AttributeError:  # a hit that no search has made
-            return None
+        matcher: Matcher | None = getattr(getattr(self, "_contents", None), "matcher", None)
+        return matcher  # none for a hit that no search has made
 
     def __reduce__(self) -> tuple[Callable[..., Hit], tuple[object, ...]]:
         values = (self.id, self.score, self.text, self.metadata, self.payload, self.corrections)
@@ -301,13 +285,7 @@ class _Read:
 def matched(matcher: Matcher | None, *values: Any) -> Hit:
     """Make a hit of the values of its fields, with what finds words in its text."""
     hit = Hit(*values)
-    hit._contents = _Read(matcher)  # type: ignore[misc, assignment]
-    return hit
-
-
-def counted(hit: Hit, count: Callable[[], int | None]) -> Hit:
-    """Tell a hit that ``matched`` has made how large its group is, and return it."""
-    hit._contents.count = count  # type: ignore[attr-defined]
+    hit._contents = _Read(matcher)
     return hit
 
 

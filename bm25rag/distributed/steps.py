@@ -122,7 +122,7 @@ def begin(plan: Plan) -> None:
             raise _differing(plan.folder, "its documents did not come from files") from None
         remove(building)
         make_folder(building)
-        replace_sealed(building, _PLAN, _PLAN_FORMAT, body, ())
+        replace_sealed(building, _PLAN, _PLAN_FORMAT, body)
         return
     if begun != body:
         raise _differing(plan.folder, _difference(begun, body))
@@ -210,7 +210,7 @@ def build_shard(plan: Plan, number: int) -> Receipt:
     _check_same(files, [fingerprint(file.path) for file in plan.shards[number]], plan.folder)
     body = receipt._asdict() | {"plan": plan.digest()}
     building = os.path.join(plan.folder, BUILDING)
-    replace_sealed(building, _receipt_name(number), _RECEIPT_FORMAT, body, ())
+    replace_sealed(building, _receipt_name(number), _RECEIPT_FORMAT, body)
     return receipt
 
 

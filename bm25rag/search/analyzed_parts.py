@@ -68,12 +68,6 @@ class Restriction(NamedTuple):
         return {(clause, one.searched) for one in wanted for clause in one.clauses}
 
     @property
-    def fields(self) -> set[str]:
-        """The fields that it names."""
-        named = {self.query.field, *(one.field for one in self.requirements)}
-        return {field for field in named if field is not None}
-
-    @property
     def spellings(self) -> frozenset[str]:
         """The single words that words of a text may also be, where texts must be looked at."""
         each = (one.words.spellings for one in self.requirements if one.words is not None)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bm25rag.common.arrays import as_index
+from bm25rag.common.optional import load
 from bm25rag.common.strings import text_of
-from bm25rag.errors import MissingDependencyError
 from bm25rag.search.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -17,12 +17,7 @@ if TYPE_CHECKING:
 
 def score_matrix(snapshot: Snapshot) -> csc_array:
     """Return float32 (N, V): living documents by terms in code point order; needs SciPy."""
-    try:
-        from scipy import sparse
-    except ModuleNotFoundError as cause:
-        message = "the score matrix needs SciPy: pip install 'bm25rag[scipy]'"
-        raise MissingDependencyError(message) from cause
-
+    sparse = load("scipy.sparse", "the score matrix needs SciPy", "scipy")
     terms, frequencies = snapshot.frequencies()
     column_of = {term: column for column, term in enumerate(terms)}
     idf = snapshot.idf(terms, frequencies)
@@ -39,8 +34,8 @@ def score_matrix(snapshot: Snapshot) -> csc_array:
         rows.append(view.rows.ranks(documents) + base)
         columns.append(column)
         scores.append(table.take(as_index(codes)) * idf[column])
-    shape = (snapshot.count, len(terms))
-    if not rows:
-        return sparse.csc_array(shape, dtype=np.float32)
-    entries = (np.concatenate(rows), np.concatenate(columns))
-    return sparse.coo_array((np.concatenate(scores), entries), shape=shape).tocsc()
+    matrix: csc_array = sparse.csc_array((snapshot.count, len(terms)), dtype=np.float32)
+    if rows:
+        entries = (np.concatenate(rows), np.concatenate(columns))
+        matrix = sparse.coo_array((np.concatenate(scores), entries), shape=matrix.shape).tocsc()
+    return matrix

@@ -197,7 +197,8 @@ def _check_fields(snapshot: Snapshot, restriction: Restriction) -> None:
     """Check that the index has the fields that a query names."""
     fields = snapshot.parameters.fields
     known = None if fields is None else dict(fields)
-    for field in sorted(restriction.fields):
+    named = {restriction.query.field, *(one.field for one in restriction.requirements)}
+    for field in sorted(one for one in named if one is not None):
         if known is None:
             raise ValueError(
                 f"the index has no fields, so nothing is in {field!r}: leave the field out, or "

@@ -353,7 +353,7 @@ def test_one_numbering_for_rows_scores_ids_and_matrix(index: BM25Index) -> None:
 
 
 def test_without_scipy_the_matrix_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "scipy", None)
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
     message = r"the score matrix needs SciPy: pip install 'bm25rag\[scipy\]'"
     with pytest.raises(MissingDependencyError, match=message):
         BM25Index.from_texts(["wine"]).to_scipy()
