@@ -85,7 +85,6 @@ cdef bint _decode_one(_Strings strings, list decoded, Py_ssize_t i) except? -1
 cdef bint _checked(_Blocks blocks, Py_ssize_t start, Py_ssize_t stop) noexcept nogil
 cdef bint _check_block(_Blocks blocks, Py_ssize_t block) noexcept nogil
 cdef bint _lies_right(_Strings strings, Py_ssize_t number) noexcept nogil
-cdef Py_ssize_t _first_of(const unsigned int[::1] keys, unsigned int key) noexcept nogil
 cdef bint find_term(Postings postings, const unsigned char *name, Py_ssize_t size,
                      unsigned int key, long long *starts) noexcept nogil
 cdef Py_ssize_t count_living(Postings postings, long long *starts,

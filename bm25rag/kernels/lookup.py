@@ -14,8 +14,6 @@ from bm25rag.kernels.memory import empty, view
 
 # How many documents numbers of 16 bits tell apart.
 _NUMBERS = cython.declare(cython.Py_ssize_t, 1 << 16)
-# Keys from which on one is guessed at.
-_GUESSED = cython.declare(cython.Py_ssize_t, 64)
 # Strings of so many bytes in all are near enough to the processor, as a few thousand ids are.
 _NEAR = cython.declare(cython.Py_ssize_t, 1 << 18)
 # Documents that are looked for among those of a term at most, or the other way round, to count
@@ -315,50 +313,6 @@ def unpack(pieces, numbers, starts, stops):
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _first_of(keys: cython.const[cython.uint][::1], key: cython.uint) -> cython.Py_ssize_t:
-    """Return where the first key is that is not below ``key``, or where it would be.
-
-    Checksums are spread evenly, so a guess by their size is few places off, and a search around
-    it waits for memory a few times instead of once for each bit of the number of terms.
-    """
-    low: cython.Py_ssize_t = 0
-    high: cython.Py_ssize_t = keys.shape[0]
-    middle: cython.Py_ssize_t = 0
-    step: cython.Py_ssize_t = 8
-    _: cython.int
-    if high > _GUESSED:
-        middle = (cython.cast(cython.ulonglong, key) * high) >> 32
-        for _ in range(2):  # the second guess goes by what is where the first was
-            if keys[middle] < key:
-                middle += (cython.cast(cython.ulonglong, key - keys[middle]) * high) >> 32
-                middle = min(middle, high - 1)
-            else:
-                middle -= (cython.cast(cython.ulonglong, keys[middle] - key) * high) >> 32
-                middle = max(middle, 0)
-        if keys[middle] < key:
-            low = middle + 1
-            while low + step < high and keys[low + step] < key:
-                low += step + 1
-                step *= 4
-            high = min(high, low + step)
-        else:
-            high = middle
-            while high - step >= 0 and keys[high - step] >= key:
-                high -= step
-                step *= 4
-            low = max(0, high - step)
-    while low < high:
-        middle = (low + high) // 2
-        if keys[middle] < key:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
 def find_term(
     postings: Postings,
     name: cython.pointer[cython.const[cython.uchar]],
@@ -371,7 +325,7 @@ def find_term(
     ``name`` is the term in UTF-8, of ``size`` bytes, and ``key`` its CRC-32. ``starts`` has room
     for where those of each block begin, and where the last ones end.
     """
-    low: cython.Py_ssize_t = _first_of(postings.keys, key)
+    low: cython.Py_ssize_t = first_from(postings.keys, 0, key)
     if low == postings.keys.shape[0] or postings.keys[low] != key:
         return True
     # Two terms with the same key are few, and may be out of order.
@@ -502,15 +456,8 @@ def _divide(
 ) -> cython.bint:
     """Write where the postings of the second and later blocks begin; return whether it is right."""
     width: cython.Py_ssize_t = postings.doc_blocks - 1
-    row: cython.Py_ssize_t = 0
-    end: cython.Py_ssize_t = postings.frequent.shape[0]
+    row: cython.Py_ssize_t = first_from(postings.frequent, 0, number)
     middle: cython.Py_ssize_t
-    while row < end:
-        middle = (row + end) // 2
-        if cython.cast(cython.Py_ssize_t, postings.frequent[middle]) < number:
-            row = middle + 1
-        else:
-            end = middle
     at: cython.Py_ssize_t
     previous: cython.Py_ssize_t = 0
     value: cython.Py_ssize_t
