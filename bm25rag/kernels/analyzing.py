@@ -93,7 +93,6 @@ _APOSTROPHE = cython.declare(cython.int, 16)
 _BYTES = cython.declare(cython.const[cython.uchar][::1], view(_bytes()))
 # Where words meet: at a link, a space, or a character that may be folded to a link or a digit.
 _LINKING = cython.declare(cython.int, 1)
-_SPACED = cython.declare(cython.int, 2)
 _WIDE = cython.declare(cython.int, 3)
 
 
@@ -591,33 +590,11 @@ def analyze_text(text, rules, otherwise=None):
     """Return the terms of a text; see ``Backend.analyze_text``."""
     it: _Words = _words(text)
     analysis: _Analysis = _start(rules)
-    joined: list = []
-    paired: list = []
     former: cython.Py_ssize_t = 0  # where the word before ends
-    linked: cython.bint = False  # whether a link is before that
-    seam: cython.int
-    width: cython.int
-    place: cython.Py_ssize_t
+    joins: cython.bint = False
     while _next(it):
-        seam = 0
-        if it.start == former + 1 and former and otherwise is not None:
-            seam = _seam(it.data, former)
-        if seam == _SPACED:
-            width = _pair_at(it.data, it.size, former)
-            if width > 0:
-                _extend(paired, _joined_terms(analysis, it.data, former, width, otherwise))
-            linked = False
-        # An apostrophe within the word before ends a chain, and may begin another.
-        elif seam and not (
-            linked and _SEAMS[it.data[_part_before(it.data, former) - 1]] == _LINKING
-        ):
-            linked = True
-            place = _first_link(it.data, former)
-            width = _chain_at(it.data, it.size, place)
-            if width > 0:
-                _extend(joined, _joined_terms(analysis, it.data, place, width, otherwise))
-        else:
-            linked = seam == _LINKING
+        if it.start == former + 1 and former and not joins:
+            joins = _may_join(it.data, former)
         former = it.stop
         terms = terms_at(analysis.known, it.data, it.start, it.stop)
         if terms is None:
@@ -625,41 +602,23 @@ def analyze_text(text, rules, otherwise=None):
             terms = _analyze(analysis, word, it.data, it.start, it.stop)
         _append(analysis, terms)
     all_terms: list = _finish(analysis)
-    if all_terms and (joined or paired):
-        all_terms += joined + paired
+    if all_terms and joins and otherwise is not None:
+        all_terms.extend(_otherwise_in(analysis, it.data, it.size, otherwise))
     return all_terms
 
 
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _seam(data: cython.pointer[cython.const[cython.uchar]], place: cython.Py_ssize_t) -> cython.int:
-    """Return where two words meet that may also be one, as ``_SEAMS`` do; 0 if they may not.
-
-    That is at a link between letters and digits, or at a space beside one digit.
-    """
-    sign: cython.uchar = data[place]
-    before: cython.uchar = data[place - 1] - 48
-    behind: cython.uchar = data[place + 1] - 48
-    if sign == _A_SPACE:
-        if (before < 10) == (behind < 10):
-            return 0
-    elif sign != 45 and sign != _A_POINT and sign != 38:
-        return 0
-    return _SEAMS[sign] if _BYTES[data[place - 1]] and _BYTES[data[place + 1]] else 0
-
-
-@cython.cfunc
-@cython.exceptval(check=False)
-def _first_link(
+def _may_join(
     data: cython.pointer[cython.const[cython.uchar]], place: cython.Py_ssize_t
-) -> cython.Py_ssize_t:
-    """Return the first link of a chain, given the first between two words: "u.s" is one."""
-    start: cython.Py_ssize_t = _part_before(data, place)
-    while start > 1 and _SEAMS[data[start - 1]] == _LINKING and _BYTES[data[start - 2]]:
-        place = start - 1
-        start = _part_before(data, place)
-    return place
+) -> cython.bint:
+    """Whether what is between two words is a link, or a space beside one digit."""
+    before: cython.uchar = (data[place - 1] - 48) & 0xFF
+    behind: cython.uchar = (data[place + 1] - 48) & 0xFF
+    if data[place] == _A_SPACE:
+        return (before < 10) != (behind < 10)
+    return _SEAMS[data[place]] == _LINKING
 
 
 def analyze_words(words, rules, otherwise=None, text=""):
