@@ -160,7 +160,7 @@ class _Question:
         if answer.commit == self.commit:
             part.take(answer)
         else:  # asked for the newer one, it will go there
-            part.problem = f"it is at commit {answer.commit[1]}, and others at {self.commit[1]}"
+            part.problem = f"it is at commit {answer.commit.id}, and others at {self.commit.id}"
             part.ask_at = 0.0 if least < self.commit else monotonic() + _PAUSE
 
 

@@ -238,7 +238,7 @@ class RayIndex:
             answers, result = best(queries, page, filter, deadline)
             result = result.behind(page.offset)
         _warn_of_cut([result])
-        commit, _ = answers.commit
+        commit = answers.commit.number
         return RayBatch(*result.ranking, commit, answers.missing, result.cut, result.items)
 
     def explain(
@@ -343,7 +343,7 @@ class RayIndex:
                 raise cause_of(error) from None
             except ray.exceptions.RayError:
                 continue
-            commits[refs[ref]], _ = state.check().commit
+            commits[refs[ref]] = state.check().commit.number
         if len(commits) < len(self._parts):
             raise ClusterError(
                 f"only actors of {len(commits)} of {len(self._parts)} parts of {self._name!r} "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from copy import deepcopy
 from threading import Lock
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from bm25rag.analysis import Tokenizer
 from bm25rag.building.shards import even_edges
@@ -21,12 +21,17 @@ _RETRIES = 20
 _VIEWS = 64
 
 
-Commit: TypeAlias = tuple[int, str]
-"""The number of a commit, of which the highest is the newest, and its id.
+class Commit(NamedTuple):
+    """The number of a commit, of which the highest is the newest, and its id.
 
-What is restored may have a number that another commit has had.
-"""
-OLDEST: Commit = (0, "")
+    What is restored may have a number that another commit has had.
+    """
+
+    number: int
+    id: str
+
+
+OLDEST = Commit(0, "")
 """What any commit is at least as new as."""
 
 
@@ -203,10 +208,10 @@ class Host:
                     failed[number] = str(error)
             # A writer may have committed in between: read again.
             now = _commit_of(read_sharded(self._folder))
-            if {now[1], *(shard.commit for shard in shards)} == {manifest.commit_id}:
+            if {now.id, *(shard.commit for shard in shards)} == {manifest.commit_id}:
                 return _Opened(now, count, shards, failed)
         raise StorageError(f"{self._folder} was changed {_RETRIES} times while it was opened")
 
 
 def _commit_of(manifest: Manifest) -> Commit:
-    return manifest.commit, manifest.commit_id
+    return Commit(manifest.commit, manifest.commit_id)
