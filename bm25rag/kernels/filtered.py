@@ -128,7 +128,7 @@ def _find_postings(
     posting: cython.Py_ssize_t = scratch.cursors[term]
     stop: cython.Py_ssize_t = query.starts[term, scratch.block + 1]
     width: cython.Py_ssize_t = scratch.end - scratch.base
-    word: cython.Py_ssize_t = scratch.block * plan.words
+    word: cython.Py_ssize_t = scratch.block * ((segment.block_size + 63) // 64)
     if posting == stop:
         return 0
     # As many postings as a window of the rest of the block has on average.

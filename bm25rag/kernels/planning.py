@@ -127,6 +127,7 @@ def choose_way(segment: Segment, plan: Plan, query: Query) -> cython.void:
     count: cython.double
     least: cython.double
     ordinary: cython.bint
+    least_walked: cython.Py_ssize_t = plan.k * query.length * plan.coarse
     for term in range(query.length):
         count = query.counts[term]
         total += segment.highest * query.idf[term] * count
@@ -146,7 +147,6 @@ def choose_way(segment: Segment, plan: Plan, query: Query) -> cython.void:
         and weighted >= _NORMAL
         and abs(query.shift) <= total < _HUGE
     )
-    least_walked: cython.Py_ssize_t = plan.k * query.length * plan.coarse
     query.by_bound = ordinary and plan.filtered_first and walked // _BY_BOUND >= least_walked
     query.coarse = (
         ordinary

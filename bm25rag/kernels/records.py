@@ -452,7 +452,7 @@ class Allowed:
 
     @property
     def nbytes(self) -> int:
-        """At most how many bytes it takes: numbers are only asked for where they are few."""
+        """About how many bytes it takes at most: numbers are only asked for where they are few."""
         return self.size + min(4 * self.count, self.size) + self.size // 8
 
     @property

@@ -39,7 +39,6 @@ cdef class Plan:
     cdef Py_ssize_t size
     cdef const unsigned char[::1] allowed
     cdef const unsigned long long[::1] bits
-    cdef Py_ssize_t words
     cdef Py_ssize_t window
     cdef Py_ssize_t sparse
     cdef Py_ssize_t coarse

@@ -76,9 +76,9 @@ class Terms:
 class Plan:
     """``SearchPlan``; ``filtered_first`` says whether documents that are allowed come first.
 
-    Then ``numbers`` has theirs, and ``bits`` has ``words`` for each block of the segment, or none
-    where so few are looked up in all terms. Else ``allowed`` has a mask. ``most`` says whether more
-    than half are of the segment's ``size``, which is negative if all are.
+    Then ``numbers`` has theirs, and ``bits`` those of ``Allowed.bits``, or none where so few are
+    looked up in all terms. Else ``allowed`` has a mask. ``most`` says whether more than half are of
+    the segment's ``size``, which is negative if all are.
     """
 
 
@@ -210,7 +210,6 @@ def prepare_plan(plan, segment: Segment) -> Plan:
     )
     prepared.most = allowed is not None and 2 * allowed.count > allowed.size
     prepared.numbers, prepared.bits, prepared.allowed = _NO_NUMBERS, _NO_BITS, _NO_MASK
-    prepared.words = (min(segment.block_size, segment.size) + 63) // 64
     if prepared.filtered_first:
         prepared.numbers = view(allowed.numbers)
         if allowed.count * _FEWEST >= allowed.size:

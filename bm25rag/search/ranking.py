@@ -37,7 +37,7 @@ SPARSE = 4
 COARSE = 80
 # If so many times fewer documents may be returned than there are, the kernel looks at these first.
 # Measured at 150,000 and a million passages: of 1 %, k = 10 and 100 then take a sixth to a half of
-# the time, of 10 % half to 1.05 of it; from 12 % on, k = 10 takes longer.
+# the time, of 10 % half to all of it; from 12 % on, k = 10 takes longer.
 FILTERED_FIRST = 10
 
 # Searches without a filter whose plans are kept, by their k.
