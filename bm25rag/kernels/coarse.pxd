@@ -1,9 +1,9 @@
 from libc.math cimport nextafter, sqrt
 
 from bm25rag.kernels.collecting cimport (
-    collect, enter_block, has_room, look_up, prefetch, sift, start,
+    collect, enter_block, has_room, look_up, sift, start,
 )
-from bm25rag.kernels.scratch cimport Plan, Query, Scratch, Segment, least_sum
+from bm25rag.kernels.scratch cimport Plan, Query, Scratch, Segment, fetch, least_sum
 from bm25rag.kernels.selecting cimport drain, kth_lower_bound, mask
 
 cdef bint rank_coarsely(Segment segment, Plan plan, Query query, Query ordered,

@@ -4,9 +4,6 @@ from bm25rag.kernels.scratch cimport Query, Scratch, Segment, part
 from bm25rag.kernels.selecting cimport largest, sort
 
 cdef extern from * nogil:
-    void prefetch "__builtin_prefetch" (const void *address)
-
-cdef extern from * nogil:
     """
     /* A size or 0, without a branch. */
     static inline Py_ssize_t bm25rag_size_if(int taken, Py_ssize_t size) {

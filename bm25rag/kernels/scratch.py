@@ -18,6 +18,9 @@ if not cython.compiled:
         """Return what a posting adds to a score; see the .pxd."""
         return float(np.float32(weight) * np.float32(idf)) * count
 
+    def fetch(segment: Segment, posting: int, stop: int) -> None:
+        """Have some postings fetched into the cache: see the .pxd; interpreted, nothing is."""
+
     def least_sum(floor: float, shift: float) -> float:
         """Return what a sum must exceed if its score may exceed a floor; see the .pxd."""
         return floor - shift - (abs(floor) + abs(shift)) * 1e-15

@@ -6,7 +6,7 @@ from bm25rag.kernels.coarse cimport rank_coarsely
 from bm25rag.kernels.collecting cimport keep_best, start
 from bm25rag.kernels.exact cimport rank, rank_signed
 from bm25rag.kernels.filtered cimport rank_filtered
-from bm25rag.kernels.planning cimport choose_way, order_by_bound, resolve
+from bm25rag.kernels.planning cimport choose_way, fetch_first, order_by_bound, resolve
 from bm25rag.kernels.lookup cimport Postings, count_living, find_term, prepare_postings
 from bm25rag.kernels.rows cimport Rows, SegmentRows, prepare_rows, prepare_segment_rows, rank_each
 from bm25rag.kernels.scratch cimport (

@@ -31,7 +31,7 @@ if not cython.compiled:
     from bm25rag.kernels.exact import rank, rank_signed
     from bm25rag.kernels.filtered import rank_filtered
     from bm25rag.kernels.lookup import count_living, find_term, prepare_postings
-    from bm25rag.kernels.planning import choose_way, order_by_bound, resolve
+    from bm25rag.kernels.planning import choose_way, fetch_first, order_by_bound, resolve
     from bm25rag.kernels.rows import (
         Rows,
         SegmentRows,
@@ -536,6 +536,8 @@ def _answer(
 ) -> cython.void:
     """Answer one query: the best k that are collected then, in order, are the matches."""
     choose_way(segment, plan, query)
+    if not query.by_strips:
+        fetch_first(segment, query)
     if query.coarse or query.by_bound:
         order_by_bound(segment, query, ordered, scratch)
     start(scratch, floor)

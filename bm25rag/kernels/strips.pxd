@@ -1,6 +1,6 @@
-from bm25rag.kernels.coarse cimport keep_allowed, prefetch, score_best
+from bm25rag.kernels.coarse cimport keep_allowed, score_best
 from bm25rag.kernels.collecting cimport collect, enter_block, first_at_least, has_room
-from bm25rag.kernels.scratch cimport Plan, Query, Scratch, Segment, Strips, Terms, least_sum
+from bm25rag.kernels.scratch cimport Plan, Query, Scratch, Segment, Strips, Terms, least_sum, prefetch
 from bm25rag.kernels.selecting cimport drain, kth_lower_bound, lowest_bit, units_above
 
 # How many documents a strip has.
