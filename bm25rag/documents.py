@@ -305,7 +305,7 @@ def columns(found: Sequence[Hit | Document], *fields: str) -> list[list[Any]]:
         if (read_all := getattr(contents, "read_all", None)) is None:
             each = [[getattr(found[first], name)] for name in fields]
         else:
-            each = [*map(read_all, fields)]
+            each = read_all(fields)
             end = min(first + len(each[0]), len(found)) - 1
             last: Any = found[end]
             if last._contents is not contents or last._position != end - first:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bm25rag.common.codec import decode_each
@@ -95,9 +95,10 @@ class HitContents:
         block, within = divmod(position, _READ_TOGETHER)
         values = self._read.get((name, block))
         if values is None:
+            stored, _, _, _, rows, _ = self._answer
             first = self._first + block * _READ_TOGETHER
+            values = stored.read(name, list(rows[first : min(first + _READ_TOGETHER, self._last)]))
             # If two threads read at the same time, both return what the first one stored.
-            values = self._read_rows(name, first, min(first + _READ_TOGETHER, self._last))
             values = self._read.setdefault((name, block), values)
         return values[within]
 
@@ -107,14 +108,11 @@ class HitContents:
         own = totals[self._query]
         return None if own is None else own.group_size(rows[self._first + position])
 
-    def read_all(self, name: str) -> list[Any]:
-        """Return a field of each document; a list of new objects."""
-        ids = self._answer[5] if name == "id" else None
-        return self._read_rows(name, self._first, self._last) if ids is None else [*ids]
-
-    def _read_rows(self, name: str, first: int, last: int) -> list[Any]:
-        stored, _, _, _, rows, _ = self._answer
-        return stored.read(name, list(rows[first:last]))
+    def read_all(self, names: Iterable[str]) -> list[list[Any]]:
+        """Return some fields of all documents; of each a list of new objects."""
+        stored, _, _, _, rows, ids = self._answer
+        own = list(rows[self._first : self._last])
+        return [stored.read(name, own) if name != "id" or ids is None else [*ids] for name in names]
 
 
 def read(view: SegmentView, name: str, numbers: Sequence[int]) -> list[Any]:
@@ -129,6 +127,8 @@ def read(view: SegmentView, name: str, numbers: Sequence[int]) -> list[Any]:
         named = CONTEXT in (view.segment.names or ())
         return view.segment.texts_of(CONTEXT).texts(numbers) if named else [None] * len(numbers)
     if name == "metadata":
+        if not view.has_metadata:
+            return [{} for _ in numbers]
         return decode_each(view.metadata_of(numbers))
     if name != "payload":
         raise AttributeError(f"hits have no column {name!r}")

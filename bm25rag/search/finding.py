@@ -59,12 +59,14 @@ def check_wanted(
     decay: DecayLike | None = None,
 ) -> Wanted:
     """Check the arguments that all searches share; raise as ``BM25Index.search``."""
+    unshaped = group is None and decay is None and type(per_group) is int and per_group == 1
+    are_counts = type(k) is type(offset) is int and k >= 0 <= offset
+    if unshaped and are_counts and filter is None and min_score is None:  # most of them
+        return _best_of_all(k, offset)
     floor = None if min_score is None else check_real("min_score", min_score, -np.inf, np.inf)
-    parsed = None if filter is None else parse_filter(filter, snapshot)
+    parsed = parse_filter(filter, snapshot)
     k, offset = check_count("k", k), check_count("offset", offset)
-    if group is None and decay is None and type(per_group) is int and per_group == 1:
-        if parsed is None and floor is None:
-            return _best_of_all(k, offset)
+    if unshaped:
         return Wanted(k, parsed, floor, offset)
     from bm25rag.search.shaping import Shaping  # most searches do without
 
@@ -106,7 +108,7 @@ def find_one(snapshot: Snapshot, terms: Terms, wanted: Wanted) -> tuple[list[int
         matches = Finder(snapshot, wanted).find(terms)
         warn_of_cut([terms])
         return matches
-    masks = snapshot.masks(filter)
+    masks = snapshot.living if filter is None else snapshot.masks(filter)
     if not offset:
         return ranking.rank_one(snapshot, terms, k, masks, min_score)
     rows, scores = ranking.rank_one(snapshot, terms, wanted.depth, masks, min_score)

@@ -39,6 +39,8 @@ _FEW_IDS, _MANY_IDS = 16, 1 << 14
 
 # What a document is read from.
 _CONTENTS = ("id", "text", "metadata", "payload", "fields", CONTEXT)
+# What a search returns is made of these.
+_KINDS = Hit, Hits, HitContents
 
 
 class Snapshot:
@@ -379,29 +381,27 @@ class Snapshot:
         They say what was corrected in the query, where its ``terms`` are in their texts, and how
         large their groups are.
         """
-        (hits,) = self.hits_of_each(rows, scores, (len(rows),), (terms,), (totals,))
+        ids = self.stored.read("id", rows)
+        answer = self.stored, self.analyzer, (terms,), (totals,), rows, ids
+        hits: Hits
+        (hits,) = backend.current().make_hits(_KINDS, answer, ids, scores, (len(rows),))
         if corrections:
             note_corrections(hits, corrections)
         return hits
 
     def hits_of_each(
         self,
-        rows: list[int] | Int64,
+        rows: Int64,
         scores: list[float],
         counts: Sequence[int],
         terms: Sequence[Collection[str]],
         totals: Sequence[Totals | None],
     ) -> list[Hits]:
         """Return fresh hits of some queries, of which each has so many of the rows, in order."""
-        kept: Sequence[int]
-        if isinstance(rows, list):
-            listed = kept = rows
-        else:
-            listed, kept = rows.tolist(), rows.data  # which has no object for each
-        ids = self.stored.read("id", listed)
-        known = ids if len(counts) == 1 else None
-        answer = self.stored, self.analyzer, terms, totals, kept, known
-        return backend.current().make_hits((Hit, Hits, HitContents), answer, ids, scores, counts)
+        ids = self.stored.read("id", rows.tolist())
+        # What hits keep has no object for each row.
+        answer = self.stored, self.analyzer, terms, totals, rows.data, None
+        return backend.current().make_hits(_KINDS, answer, ids, scores, counts)
 
     @lazy_property
     def living(self) -> tuple[Allowed | None, ...]:

@@ -99,13 +99,19 @@ class SegmentView:
         index = int(self.deleted.searchsorted(np.uint32(number)))
         return index == len(self.deleted) or int(self.deleted[index]) != number
 
+    @lazy_property
+    def has_metadata(self) -> bool:
+        """Whether any document has metadata, or had."""
+        changed = any(change.changed for change in self.changes)
+        return changed or self.segment.metadata.strings is not None
+
     def metadata_of(self, numbers: Sequence[int]) -> list[str | None]:
         """Return the metadata of documents as JSON."""
         stored = self.segment.metadata.texts(numbers)
-        for changed in [change.changed for change in self.changes if change.changed]:
-            for place, number in enumerate(numbers):
-                if number in changed:
-                    stored[place] = text_of(changed[number])
+        for change in self.changes:
+            for place, number in enumerate(numbers if change.changed else ()):
+                if number in change.changed:
+                    stored[place] = text_of(change.changed[number])
         return stored
 
     def count_living(self, starts: Int64) -> int:

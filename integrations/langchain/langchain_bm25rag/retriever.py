@@ -187,7 +187,8 @@ class SearchingBM25(Stored, BaseRetriever):
         if given:
             unknown = [name for name in given if name not in _PER_CALL]
             asked = asked | {name: value for name, value in given.items() if value is not None}
-        check_call(type(self).__name__, query, unknown, _TAKES)
+        if unknown or type(query) is not str:
+            check_call(type(self).__name__, query, unknown, _TAKES)
         return asked["k"], asked["filter"], Asking._make(_options_in(asked))
 
     def _documents(self, hits: Sequence[Hit]) -> list[Document]:
