@@ -31,17 +31,9 @@ class _Unnamed(StoredDocument):
     __slots__ = ()
 
 
-def to_documents(
-    stored: Sequence[StoredDocument | Hit], shown: Mapping[str, Sequence[object]] | None = None
-) -> list[Document]:
-    """Convert documents of an index; raise ``ValueError`` if it does not hold the text of one.
-
-    ``shown`` are keys that the metadata of the documents get, with a value for each document.
-    """
+def to_documents(stored: Sequence[StoredDocument | Hit]) -> list[Document]:
+    """Convert documents of an index; raise ``ValueError`` if it does not hold the text of one."""
     ids, texts, metadata = columns(stored, "id", "text", "metadata")
-    for key, values in (shown or {}).items():
-        for own, value in zip(metadata, values, strict=True):
-            own[key] = value
     if None in texts:
         pairs = zip(texts, stored, strict=True)
         texts = [_other_text(one) if text is None else text for text, one in pairs]

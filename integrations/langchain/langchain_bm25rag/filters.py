@@ -30,8 +30,6 @@ def search(
     index: BM25Index, query: Question, k: int, filter: Filter | None, asking: Asking
 ) -> list[Hit]:
     """Search the index."""
-    if filter is None:  # most of them
-        return asking.find(index, query, k)
     searched, parsed = narrow(index, filter)
     return asking.find(searched, query, k, parsed)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
-from operator import itemgetter
+from operator import attrgetter, is_, itemgetter
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any, Self, Unpack
 
@@ -49,6 +49,9 @@ _SHORT.maxother = 200  # characters; the repr of an index takes about 150
 
 _PER_CALL = ("k", "filter", *Asking._fields)
 _options_in = itemgetter(*Asking._fields)
+_USUAL = Asking()
+# What the metadata of a result may tell of it, under the keys for score, id and spans.
+_SHOWN = attrgetter("score"), attrgetter("id"), spans_of
 # What calls take, as ``check_call`` says it.
 _TAKES = (
     "k, filter and min_score for each call, got {}; also correct, expand, offset, parse_query, "
@@ -176,6 +179,10 @@ class SearchingBM25(Stored, BaseRetriever):
     def _get_relevant_documents(
         self, query: Question, *, run_manager: CallbackManagerForRetrieverRun, **given: Any
     ) -> list[Document]:
+        fields = self.__dict__
+        usual = not given and fields["filter"] is None and type(query) is str
+        if usual and all(map(is_, _options_in(fields), _USUAL)):  # most ask for nothing more
+            return self._documents(self.index.search(query, self.k))
         return self._documents(search(self.index, query, *self._asked(query, given)))
 
     _aget_relevant_documents = awaited(_get_relevant_documents, reading)  # type: ignore[arg-type]
@@ -187,20 +194,19 @@ class SearchingBM25(Stored, BaseRetriever):
         if given:
             unknown = [name for name in given if name not in _PER_CALL]
             asked = asked | {name: value for name, value in given.items() if value is not None}
-        if unknown or type(query) is not str:
-            check_call(type(self).__name__, query, unknown, _TAKES)
+        check_call(type(self).__name__, query, unknown, _TAKES)
         return asked["k"], asked["filter"], Asking._make(_options_in(asked))
 
     def _documents(self, hits: Sequence[Hit]) -> list[Document]:
         """Return hits as documents, with what their metadata shall tell."""
-        shown: dict[str, list[Any]] = {}
-        if self.score_key is not None:
-            shown[self.score_key] = [hit.score for hit in hits]
-        if self.id_key is not None:
-            shown[self.id_key] = [hit.id for hit in hits]
-        if self.spans_key is not None:
-            shown[self.spans_key] = [spans_of(hit) for hit in hits]
-        return to_documents(hits, shown)
+        documents = to_documents(hits)
+        keys = self.score_key, self.id_key, self.spans_key
+        if keys != (None, None, None):  # as most have them
+            for document, hit in zip(documents, hits, strict=True):
+                for key, shown in zip(keys, _SHOWN, strict=True):
+                    if key is not None:
+                        document.metadata[key] = shown(hit)
+        return documents
 
 
 class MakingFields(Making, Fields):
