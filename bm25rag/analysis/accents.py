@@ -60,8 +60,10 @@ def fold_each(words: list[str], kept: str) -> list[str]:
     """Return the same for each word; all at once, because most of the time goes to the calls."""
     joined = "\n".join(words)
     folded = fold_accents(joined, kept).split("\n")
-    if len(folded) != len(words) or not all(folded):  # a word has a line feed, or marks alone
+    if len(folded) != len(words):  # a word has a line feed
         return [fold_accents(word, kept) for word in words]
+    if not all(folded):  # a word has marks alone
+        folded = [own or word for own, word in zip(folded, words, strict=True)]
     if _may_have_nasal(joined):  # which depends on how a word begins
         for number, word in enumerate(words):
             if _may_have_nasal(word):

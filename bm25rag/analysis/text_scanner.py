@@ -9,10 +9,14 @@ import numpy as np
 
 from bm25rag.analysis.fold_table import fold_table
 from bm25rag.analysis.splitter import WordSplitter
-from bm25rag.columns.column import join
-from bm25rag.common.gil import release_gil
-from bm25rag.common.strings import utf8
+from bm25rag.common.arrays import Int64
+from bm25rag.common.gil import in_blocks, release_gil
+from bm25rag.common.strings import SEPARATOR, text_of, utf8
 from bm25rag.kernels.scanner_interface import Scanned, Scanner, Texts
+
+# How many pieces are folded at once. No piece has the character that is put between them.
+_TOGETHER = 64
+_SEPARATOR = SEPARATOR.encode()
 
 
 class TextScanner:
@@ -31,42 +35,32 @@ class TextScanner:
         """Find the words of texts, or of questions; return the UTF-8 of the texts, too."""
         given = arrays = self._scanner.encode(texts)
         release_gil()
-        if peculiar := self._find_peculiar(arrays):
-            # To fold a text takes four times as long as all the rest, and links are often all.
-            folded = [utf8(self._splitter.with_links(texts[number])) for number in peculiar]
-            for place in self._find_peculiar(_together(folded)):
-                folded[place] = utf8(self._splitter.fold(texts[peculiar[place]]))
-            self._find_peculiar(_together(folded))
-            arrays = _replace(arrays, peculiar, folded)
+        pieces = self._find_peculiar(arrays)
+        if len(pieces):  # to fold whole texts takes four times as long as all the rest
+            arrays = self._fold(arrays, pieces)
         rules = *self._rules, question
         return given, self._scanner.scan(arrays, self._table.entries, *rules, self._spare)
 
-    def _find_peculiar(self, texts: Texts) -> list[int]:
-        """Return which texts need more than the fold table, which then has all their characters."""
-        peculiar, pages = self._scanner.find_peculiar(texts, self._table.entries)
+    def _find_peculiar(self, texts: Texts) -> Int64:
+        """Return which pieces need more than the fold table, which then has all characters."""
+        pieces, pages = self._scanner.find_peculiar(texts, self._table.entries)
         if pages:
             self._table.add_pages(pages)
-            peculiar, _ = self._scanner.find_peculiar(texts, self._table.entries)
-        return peculiar
+            pieces, _ = self._scanner.find_peculiar(texts, self._table.entries)
+        return pieces
 
-
-def _together(texts: list[bytes]) -> Texts:
-    joined = join(texts)
-    ends = np.cumsum(joined.lengths, dtype=np.int64)
-    return Texts(np.frombuffer(joined.data, np.uint8), ends)
-
-
-def _replace(texts: Texts, numbers: list[int], others: list[bytes]) -> Texts:
-    """Return texts, some of them replaced."""
-    lengths = np.diff(texts.ends, prepend=0)
-    ends = texts.ends[numbers]
-    pieces: list[Any] = []
-    done = 0
-    for other, start, end in zip(
-        others, (ends - lengths[numbers]).tolist(), ends.tolist(), strict=True
-    ):
-        pieces += texts.data[done:start].data, other
-        done = end
-    data = b"".join([*pieces, texts.data[done:].data])
-    lengths[numbers] = [len(other) for other in others]
-    return Texts(np.frombuffer(data, np.uint8), np.cumsum(lengths))
+    def _fold(self, texts: Texts, pieces: Int64) -> Texts:
+        """Return texts of which some pieces are folded."""
+        parts, sizes, done = list[Any](), list[int](), 0
+        for block in in_blocks(pieces.tolist(), _TOGETHER):
+            together = _SEPARATOR.join([texts.data[begin:end].data for begin, end in block])
+            folded = self._splitter.fold(text_of(together))
+            self._find_peculiar(self._scanner.encode([folded]))
+            for (begin, end), piece in zip(block, utf8(folded).split(_SEPARATOR), strict=True):
+                parts += texts.data[done:begin].data, piece
+                sizes.append(len(piece))
+                done = end
+        data = np.frombuffer(b"".join([*parts, texts.data[done:].data]), np.uint8)
+        growth = np.cumsum(sizes) - np.cumsum(pieces[:, 1] - pieces[:, 0])
+        before = np.searchsorted(pieces[:, 1], texts.ends, "right")
+        return Texts(data, texts.ends + np.concatenate(([0], growth))[before])

@@ -92,14 +92,16 @@ class Scanner:
         utf8.data, utf8.ends = self._scanning.encode(texts, 0)
         return utf8
 
-    def find_peculiar(self, texts: Texts, fold_table: UInt64) -> tuple[list[int], list[int]]:
-        """Return which texts need more than the fold table, if it lacks no characters.
+    def find_peculiar(self, texts: Texts, fold_table: UInt64) -> tuple[Int64, list[int]]:
+        """Return which pieces of texts need more than the fold table, if it lacks no characters.
 
-        And which pages of the table they need that have no entries; see ``FoldArrays``.
+        That is where each begins and ends, int64 (n, 2): at a text's ends, or at a space or control
+        character of ASCII. And which pages of the table texts need that have no entries; see
+        ``FoldArrays``.
         """
         _check_table(fold_table)
-        peculiar, pages = self._scanning.find_peculiar(texts, fold_table)
-        return peculiar, pages
+        pieces, pages = self._scanning.find_peculiar(texts, fold_table)
+        return pieces, pages
 
     def scan(
         self,

@@ -59,6 +59,10 @@ _PECULIAR_TEXT = cython.declare(cython.Py_ssize_t, PECULIAR_TEXT)
 # Bytes that are asked together whether a character may be peculiar.
 _AT_ONCE = cython.declare(cython.Py_ssize_t, 32)
 _NOTHING = cython.declare(cython.Py_ssize_t, -2)
+# Neither spaces nor what comes before them in ASCII change how characters beside them are folded.
+_A_SPACE = cython.declare(cython.uchar, 32)
+# Of so many bytes one piece is expected to be peculiar, at most.
+_PER_PIECE = cython.declare(cython.Py_ssize_t, 32)
 # Bytes of one text up to which its scan is short enough to keep the GIL; and room of a scan that
 # is kept for the next text.
 _SHORT = cython.declare(cython.Py_ssize_t, 1 << 10)
@@ -188,18 +192,21 @@ def _utf8(text):
 
 
 def find_peculiar(texts, fold_table):
-    """Find texts that need more than the fold table; see ``Scanner.find_peculiar``."""
+    """Find pieces that need more than the fold table; see ``Scanner.find_peculiar``."""
     data: cython.const[cython.uchar][::1] = view(texts.data)
     ends: cython.const[cython.longlong][::1] = view(texts.ends)
     table: cython.const[cython.ulonglong][::1] = view(fold_table)
-    peculiar: cython.uchar[::1] = empty(len(texts.ends), np.uint8)
     pages: cython.uchar[::1] = zeros(len(fold_table) // PAGE, np.uint8)
-    any_peculiar: cython.bint
-    with cython.nogil:
-        any_peculiar = _find_peculiar(data, ends, table, peculiar, pages)
-    if not any_peculiar:  # as most often
-        return [], []
-    return np.flatnonzero(peculiar).tolist(), np.flatnonzero(pages).tolist()
+    room: cython.Py_ssize_t = len(texts.data) // _PER_PIECE
+    count: cython.Py_ssize_t = room + 1
+    pieces: cython.longlong[:, ::1]
+    while count > room:
+        room = count
+        found = np.empty((room, 2), np.int64)
+        pieces = view(found)
+        with cython.nogil:
+            count = _find_peculiar(data, ends, table, pieces, pages)
+    return found[:count], np.flatnonzero(pages).tolist()
 
 
 @cython.cfunc
@@ -209,11 +216,14 @@ def _find_peculiar(
     data: cython.const[cython.uchar][::1],
     ends: cython.const[cython.longlong][::1],
     table: cython.const[cython.ulonglong][::1],
-    peculiar: cython.uchar[::1],
+    pieces: cython.longlong[:, ::1],
     pages: cython.uchar[::1],
-) -> cython.bint:
-    """Mark these texts, and the pages that lack characters; return whether there are any."""
-    any_peculiar: cython.bint = False
+) -> cython.Py_ssize_t:
+    """Write where pieces begin and end, while there is room, and mark the pages that are lacking.
+
+    It returns how many pieces there are.
+    """
+    count: cython.Py_ssize_t = 0
     place: cython.Py_ssize_t = 0
     asked: cython.Py_ssize_t = 0  # up to here nothing is peculiar, or each character is looked up
     latin: cython.uchar = _first_of_plain(table, 0xC3)
@@ -221,12 +231,12 @@ def _find_peculiar(
     lower: cython.uchar = _first_of_plain(table, 0xD1)
     text: cython.Py_ssize_t
     point: cython.Py_ssize_t
-    mark: cython.ulonglong
+    begin: cython.Py_ssize_t
+    start: cython.Py_ssize_t = 0  # of the text
     entry: cython.ulonglong
     before: cython.ulonglong
-    meet: cython.ulonglong
     for text in range(ends.shape[0]):
-        mark = before = meet = 0
+        before = 0
         while place < ends[text]:
             if place >= asked:
                 asked = place
@@ -246,17 +256,28 @@ def _find_peculiar(
                 point = (data[place] & 0x1F) << 6 | (data[place + 1] & 0x3F)
             else:
                 point = _decode(data, place)
-            place += _width(data[place])
             entry = table[point]
-            mark |= entry
-            meet |= before & entry
-            before = entry
             if not entry:
                 pages[point // _PAGE] = 1
-                any_peculiar = True
-        peculiar[text] = mark >> PECULIAR | meet >> MEETING & 1
-        any_peculiar = any_peculiar or peculiar[text]
-    return any_peculiar
+            if entry >> PECULIAR or (before & entry) >> MEETING & 1:
+                begin = place
+                while begin > start and data[begin - 1] > _A_SPACE:
+                    begin -= 1
+                while place < ends[text] and data[place] > _A_SPACE:
+                    point = _decode(data, place)
+                    if not table[point]:
+                        pages[point // _PAGE] = 1
+                    place += _width(data[place])
+                if count < pieces.shape[0]:
+                    pieces[count, 0] = begin
+                    pieces[count, 1] = place
+                count += 1
+                entry = 0
+            else:
+                place += _width(data[place])
+            before = entry
+        start = ends[text]
+    return count
 
 
 @cython.cfunc

@@ -23,6 +23,7 @@ from bm25rag.analysis.build_terms import CompiledBuildTerms
 from bm25rag.analysis.encoder import Encoder
 from bm25rag.analysis.fold_table import _ALIKE, FoldTable
 from bm25rag.analysis.settings import runs_of
+from bm25rag.analysis.splitter import WordSplitter
 from bm25rag.common.arrays import UInt32
 from bm25rag.common.strings import TermList, join_terms
 from bm25rag.kernels import backend as backends
@@ -171,6 +172,18 @@ pieces = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
 anything = st.text(st.characters(codec=None), max_size=12)
 latin = st.text(st.characters(codec="latin-1"), max_size=12)
 texts = st.lists(st.one_of(pieces, pieces, anything, latin, st.just("")), max_size=6)
+# Letters, marks and digits of scripts that write marks, presentation forms, joiners, direction
+# marks and stretched words, with the pieces among them, and what words end at.
+MARKED = (0x591, 0x5F5), (0x600, 0x700), (0x900, 0xA00), (0xB82, 0xBFB), (0xD3E, 0xD58)
+MARKED += (0xE30, 0xE5A), (0xEB1, 0xED0), (0x1000, 0x1050), (0x1780, 0x17EA), (0x1F00, 0x2000)
+MARKED += (0x200A, 0x2012), (0xFB1D, 0xFB50), (0xFE70, 0xFF00), (0x300, 0x370), (0x391, 0x3CA)
+marked = st.text([chr(point) for one in MARKED for point in range(*one)], min_size=1, max_size=6)
+ends = st.sampled_from(
+    [" ", " ", "\n", "\x1f", "\0", "\x7f", "\x85", "\xa0", "\u3002", ".", "", ""]
+)
+marked_texts = st.lists(
+    st.lists(st.one_of(marked, marked, pieces, ends), max_size=12).map("".join), max_size=6
+)
 
 
 @analyzers
@@ -186,6 +199,45 @@ texts = st.lists(st.one_of(pieces, pieces, anything, latin, st.just("")), max_si
 )
 def test_any_texts(analyzer: Analyzer, first: list[str], second: list[str]) -> None:
     assert_same(analyzer, first, second)
+
+
+@analyzers
+@given(first=marked_texts, second=marked_texts)
+@example(first=["ΑΣ\nΑ ΑΣ.Α ΑΣ\x1fΑ ΑΣ\u200d.Α"], second=["ab\u200fcd ef", "\u200f", " \u200f "])
+@example(first=["\u0651\u064e\n\u064e\u0651", "\u094d\u200d \u200d"], second=["\u0301 \u0301"])
+def test_any_texts_of_scripts_that_write_marks(
+    analyzer: Analyzer, first: list[str], second: list[str]
+) -> None:
+    assert_same(analyzer, first, second)
+
+
+def test_python_folds_only_what_must_be_between_spaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To fold whole texts took up to four times as long as all the rest."""
+    folded, fold = list[str](), WordSplitter.fold
+
+    def noted(self: WordSplitter, text: str) -> str:
+        folded.append(text)
+        return fold(self, text)
+
+    monkeypatch.setattr(WordSplitter, "fold", noted)
+    scanner = backends.current().scanner
+    assert scanner is not None
+    texts = [
+        "",
+        "red \u200fboat,\tsea",
+        "cafe\u0301",
+        "x\nΣ\x1fy é ",
+        *["a \xad"] * 64,
+        "a",
+        "\xad",
+    ]
+    given, scanned = Analyzer().splitter.new_text_scanner(scanner).scan(texts)
+    assert bytes(given.data).decode() == "".join(texts)
+    assert scanned.counts.tolist() == [0, 3, 1, 4, *[1] * 65, 0]
+    assert folded == [
+        "\n".join(["\u200fboat,", "cafe\u0301", "Σ", *["\xad"] * 61]),
+        "\n".join(["\xad"] * 4),
+    ]
 
 
 @given(first=texts, second=texts)
