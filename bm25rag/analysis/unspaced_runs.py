@@ -167,8 +167,10 @@ def second_of_bigram(word: str, rules: BigramRules) -> int:
     """Return where the second character or cluster of a bigram begins, 0 if the word is none."""
     kinds = _LETTERS[word[0]]
     if rules.southeast_asian and kinds & _CLUSTER:
-        places = range(1, len(word))  # the pattern of clusters takes 50 ms to make
-        return next((place for place in places if word[place] in SOUTHEAST_ASIAN), 0)
+        for place in range(1, len(word)):  # the pattern of clusters takes 50 ms to make
+            if _LETTERS[word[place]] & _CLUSTER:
+                return place
+        return 0
     return int(rules.cjk and len(word) == 2 and kinds & _CJK > 0)
 
 
