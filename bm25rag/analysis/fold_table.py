@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -30,6 +31,9 @@ _CAPITAL_SIGMA = 0x3A3  # its lower case depends on where it stands
 _DOT_ABOVE = 0x307  # turns I into i in Turkish
 _SOUND_MARKS = (0x3099, 0x309A)
 _LINKS = tuple(map(ord, "-&."))
+# Combining classes of the Thai vowels below, and of the tones of Thai and Lao, which stand behind
+# them in any normal form: most longer texts have both.
+_IN_ORDER = {103: bits.FIRST, 107: bits.SECOND, 122: bits.SECOND}
 
 
 class FoldTable:
@@ -91,7 +95,9 @@ def _entries(points: Int64, rules: FoldRules) -> UInt64:
         peculiar |= _lower(lower, rules)[1]
     roles = _roles(lower, rules)
     if rules.normalize == "NFC":
-        roles |= _which(scripts.MEETING, _string(lower)) * np.uint64(1 << bits.MEETING)
+        roles |= _meeting(_string(lower)) << np.uint64(bits.MEETING)
+    if rules.auto:
+        roles |= _which(scripts.JOINER, _string(points)) * np.uint64(1 << bits.JOINER)
     return _utf8(lower.astype(np.uint64)) | roles | peculiar * np.uint64(1 << bits.PECULIAR)
 
 
@@ -114,12 +120,21 @@ def _lower(points: Int64, rules: FoldRules) -> tuple[Int64, Bool]:
     if rules.turkish:
         peculiar[points == _DOT_ABOVE] = True
     if rules.auto:
-        for pattern in (scripts.JOINER, scripts.IGNORED, scripts.HYPHENS):
+        for pattern in (scripts.IGNORED, scripts.HYPHENS):
             _mark(peculiar, True, pattern, characters)
     if rules.normalize is not None:
         changed = scripts.CHANGED_BY_NFC if rules.normalize == "NFC" else scripts.NOT_ASCII
         _mark(peculiar, True, changed, characters)
     return lower, peculiar
+
+
+def _meeting(characters: str) -> UInt64:
+    """Return which of those characters that meet each is, or 0."""
+    meeting = _which(scripts.MEETING, characters) * np.uint64(bits.ANY)
+    for number in np.flatnonzero(meeting).tolist():
+        order = unicodedata.combining(characters[number])
+        meeting[number] = _IN_ORDER.get(order, bits.ANY)
+    return meeting
 
 
 def _utf8(points: UInt64) -> UInt64:

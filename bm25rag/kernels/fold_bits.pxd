@@ -21,5 +21,10 @@ cdef enum:
     DIGIT = 57
     SINGLE = 58
     ASKED_SINGLE = 59
-    MEETING = 62
+    JOINER = 60
+    MEETING = 61
     PECULIAR = 63
+
+    FIRST = 1
+    SECOND = 2
+    ANY = 3

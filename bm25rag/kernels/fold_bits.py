@@ -14,6 +14,8 @@ APOSTROPHE, STOP, COMMA, PLUS, HASH = 1, 2, 3, 4, 5
 # Where size, kind and sign are.
 SIZE, KIND, SIGN = 32, 40, 48
 # Where flags are: a letter; a digit; a character that is a word of its own where a run of CJK
-# ends, in a document and in a question; two that, side by side, or one that, alone, needs more than
-# the table: the analyzer folds their text as a whole.
-LETTER, DIGIT, SINGLE, ASKED_SINGLE, MEETING, PECULIAR = 56, 57, 58, 59, 62, 63
+# ends, in a document and in a question; and what needs more than the table, so that the analyzer
+# folds it: a joiner behind a mark; two that meet, side by side, of two bits; one that is peculiar.
+LETTER, DIGIT, SINGLE, ASKED_SINGLE, JOINER, MEETING, PECULIAR = 56, 57, 58, 59, 60, 61, 63
+# Characters that meet others; a FIRST before a SECOND is in order.
+FIRST, SECOND, ANY = 1, 2, 3

@@ -1,6 +1,6 @@
 from bm25rag.kernels.fold_bits cimport (
-    ASKED_SINGLE, CJK, CLUSTER, DIGIT, KIND, MARK, MEETING, OTHER, PECULIAR, SIGN, SINGLE, SIZE, STOP,
-    SYMBOL, WORD,
+    ANY, ASKED_SINGLE, CJK, CLUSTER, DIGIT, FIRST, JOINER, KIND, MARK, MEETING, OTHER, PECULIAR, SECOND,
+    SIGN, SINGLE, SIZE, STOP, SYMBOL, WORD,
 )
 from bm25rag.kernels.selecting cimport lowest_bit
 from bm25rag.kernels.signs cimport class_of, is_inside

@@ -19,15 +19,19 @@ from bm25rag.kernels.word_table import BEYOND, TOGETHER
 if not cython.compiled:
     from bm25rag.kernels.analyzing import mark_inside
     from bm25rag.kernels.fold_bits import (
+        ANY,
         ASKED_SINGLE,
         CJK,
         CLUSTER,
         DIGIT,
+        FIRST,
+        JOINER,
         KIND,
         MARK,
         MEETING,
         OTHER,
         PECULIAR,
+        SECOND,
         SIGN,
         SINGLE,
         SIZE,
@@ -259,7 +263,7 @@ def _find_peculiar(
             entry = table[point]
             if not entry:
                 pages[point // _PAGE] = 1
-            if entry >> PECULIAR or (before & entry) >> MEETING & 1:
+            if entry >> JOINER and _is_peculiar(before, entry):
                 begin = place
                 while begin > start and data[begin - 1] > _A_SPACE:
                     begin -= 1
@@ -278,6 +282,19 @@ def _find_peculiar(
             before = entry
         start = ends[text]
     return count
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _is_peculiar(before: cython.ulonglong, entry: cython.ulonglong) -> cython.bint:
+    """Whether a character behind another needs more than its entry."""
+    first: cython.int = before >> MEETING & ANY
+    second: cython.int = entry >> MEETING & ANY
+    if entry >> PECULIAR or (entry >> JOINER & 1 and before >> KIND & 0xFF == MARK):
+        return True
+    return first and second and not (first == FIRST and second == SECOND)
 
 
 @cython.cfunc
@@ -1425,8 +1442,7 @@ def _lacking(
     point: cython.Py_ssize_t
     entry: cython.ulonglong
     before: cython.ulonglong = 0
-    mark: cython.ulonglong = 0
-    meet: cython.ulonglong = 0
+    is_peculiar: cython.bint = False
     while place < data.shape[0]:
         if data[place] < 0x80:
             place += 1
@@ -1436,11 +1452,10 @@ def _lacking(
         entry = table[point]
         if not entry:
             return point // _PAGE
-        mark |= entry
-        meet |= before & entry
+        if entry >> JOINER and _is_peculiar(before, entry):
+            is_peculiar = True
         before = entry
         place += _width(data[place])
-    is_peculiar: cython.bint = mark >> PECULIAR or meet >> MEETING & 1
     return _PECULIAR_TEXT if is_peculiar and not folded else _NOTHING
 
 

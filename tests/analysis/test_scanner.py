@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from copy import copy
-from itertools import groupby, islice, pairwise
+from itertools import groupby, islice, pairwise, product
 from operator import itemgetter
 
 import numpy as np
@@ -27,6 +27,7 @@ from bm25rag.analysis.splitter import WordSplitter
 from bm25rag.common.arrays import UInt32
 from bm25rag.common.strings import TermList, join_terms
 from bm25rag.kernels import backend as backends
+from bm25rag.kernels import fold_bits as bits
 from bm25rag.kernels.scanner_interface import PAGE, STOPPED
 from support.cases import first
 from support.environment import INTERPRETED, collection
@@ -227,13 +228,14 @@ def test_python_folds_only_what_must_be_between_spaces(monkeypatch: pytest.Monke
         "red \u200fboat,\tsea",
         "cafe\u0301",
         "x\nΣ\x1fy é ",
+        "می\u200cشود คู่ ",
         *["a \xad"] * 64,
         "a",
         "\xad",
     ]
     given, scanned = Analyzer().splitter.new_text_scanner(scanner).scan(texts)
     assert bytes(given.data).decode() == "".join(texts)
-    assert scanned.counts.tolist() == [0, 3, 1, 4, *[1] * 65, 0]
+    assert scanned.counts.tolist() == [0, 3, 1, 4, 3, *[1] * 65, 0]
     assert folded == [
         "\n".join(["\u200fboat,", "cafe\u0301", "Σ", *["\xad"] * 61]),
         "\n".join(["\xad"] * 4),
@@ -526,6 +528,28 @@ def test_marks_side_by_side_are_ordered_and_composed(language: str) -> None:
     texts = [f"a{one}{other}\u0915{other}{one} {one}b{other} \u0e01{one}" for one, other in pairs]
     assert_same(Analyzer(language), texts)
     assert any(unicodedata.normalize("NFC", text) != text for text in texts)
+
+
+def test_some_marks_side_by_side_are_known_to_be_in_order() -> None:
+    entries = FoldTable(Analyzer("thai").splitter.fold_rules)
+    entries.add_pages([0xE])
+    kinds = entries.entries[0xE00:0xF00] >> np.uint64(bits.MEETING) & np.uint64(bits.ANY)
+    firsts, seconds = ([*map(chr, 0xE00 + np.flatnonzero(kinds == one))] for one in (1, 2))
+    assert "\u0e39" in firsts
+    assert "\u0e49" in seconds
+    for pair in map("".join, product(firsts, seconds)):
+        assert unicodedata.normalize("NFC", pair) == pair
+    marks = [*filter(scripts.MEETING.search, map(chr, range(0xE00, 0xF00)))]
+    pairs = [f"\u0e01{one}{other}\u0e81" for one in marks for other in marks]
+    assert_same(Analyzer("thai"), [*pairs, " ".join(pairs)])
+
+
+def test_joiners_behind_any_mark_are_dropped_and_others_are_not() -> None:
+    marks = [*filter(scripts.is_mark, map(chr, range(0xE0200)))]
+    texts = [f"\u0915{mark}\u200d\u0915\u200c{mark}\u200c\u200d\u0915 x\u200cy" for mark in marks]
+    for name in ("english", "thai", "NFKC", "not normalised", "runs whole"):
+        analyzer = ANALYZERS[name]
+        assert_same(analyzer, texts[:: 97 if INTERPRETED else 7 - 6 * (name == "english")])
 
 
 # -- real texts --------------------------------------------------------------------------------
