@@ -210,7 +210,9 @@ def find_peculiar(texts, fold_table):
         pieces = view(found)
         with cython.nogil:
             count = _find_peculiar(data, ends, table, pieces, pages)
-    return found[:count], np.flatnonzero(pages).tolist()
+    if count < 0:
+        return found[:0], np.flatnonzero(pages).tolist()
+    return found[:count], []
 
 
 @cython.cfunc
@@ -223,9 +225,9 @@ def _find_peculiar(
     pieces: cython.longlong[:, ::1],
     pages: cython.uchar[::1],
 ) -> cython.Py_ssize_t:
-    """Write where pieces begin and end, while there is room, and mark the pages that are lacking.
+    """Write where pieces begin and end, while there is room; return how many there are.
 
-    It returns how many pieces there are.
+    -1 if characters have no entries: their pages are marked.
     """
     count: cython.Py_ssize_t = 0
     place: cython.Py_ssize_t = 0
@@ -235,8 +237,10 @@ def _find_peculiar(
     lower: cython.uchar = _first_of_plain(table, 0xD1)
     text: cython.Py_ssize_t
     point: cython.Py_ssize_t
-    begin: cython.Py_ssize_t
     start: cython.Py_ssize_t = 0  # of the text
+    end: cython.Py_ssize_t
+    width: cython.Py_ssize_t
+    is_lacking: cython.bint = False
     entry: cython.ulonglong
     before: cython.ulonglong
     for text in range(ends.shape[0]):
@@ -253,35 +257,60 @@ def _find_peculiar(
                     before = 0
                     continue
                 asked += _AT_ONCE
-            if data[place] & 0xC0 == 0x80:  # the rest of a character
+            if data[place] < 0xC0:  # ASCII, or the rest of a character that has been asked
                 place += 1
+                before = 0
                 continue
-            if 0x80 <= data[place] < 0xE0:  # as most are
+            if data[place] < 0xE0:  # as most are
                 point = (data[place] & 0x1F) << 6 | (data[place + 1] & 0x3F)
+                width = 2
             else:
                 point = _decode(data, place)
+                width = _width(data[place])
             entry = table[point]
-            if not entry:
-                pages[point // _PAGE] = 1
-            if entry >> JOINER and _is_peculiar(before, entry):
-                begin = place
-                while begin > start and data[begin - 1] > _A_SPACE:
-                    begin -= 1
-                while place < ends[text] and data[place] > _A_SPACE:
-                    point = _decode(data, place)
-                    if not table[point]:
-                        pages[point // _PAGE] = 1
-                    place += _width(data[place])
-                if count < pieces.shape[0]:
-                    pieces[count, 0] = begin
-                    pieces[count, 1] = place
-                count += 1
-                entry = 0
-            else:
-                place += _width(data[place])
+            if (entry - 1) >> JOINER:  # there is none, or one that may need more
+                if _lacks(table, pages, point):
+                    is_lacking = True
+                elif _is_peculiar(before, entry):
+                    end = place
+                    while end < ends[text] and data[end] > _A_SPACE:
+                        is_lacking = _lacks(table, pages, _decode(data, end)) or is_lacking
+                        end += _width(data[end])
+                    if count < pieces.shape[0]:
+                        pieces[count, 0] = _begin_of_piece(data, start, place)
+                        pieces[count, 1] = end
+                    count += 1
+                    place = end
+                    before = 0
+                    continue
             before = entry
+            place += width
         start = ends[text]
-    return count
+    return -1 if is_lacking else count
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _lacks(
+    table: cython.const[cython.ulonglong][::1], pages: cython.uchar[::1], point: cython.Py_ssize_t
+) -> cython.bint:
+    """Whether a character has no entry; its page is marked then."""
+    if not table[point]:
+        pages[point // _PAGE] = 1
+    return not table[point]
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _begin_of_piece(
+    data: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, place: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """Return where a piece begins that holds a place of the text from ``start`` on."""
+    while place > start and data[place - 1] > _A_SPACE:
+        place -= 1
+    return place
 
 
 @cython.cfunc
