@@ -34,7 +34,7 @@ _LONGEST = 255
 # off first.
 _ARABIC_ARTICLE = late_pattern(
     # "His father", "her mother", "adults" and the like have none: the rest would be no word.
-    "^(?!\u0648\u0627\u0644\u062f(?:[\u0647\u0629\u064a]?$|\u0647\u0627|\u0647\u0645|\u062a|\u064a\u0647)"
+    "(?m)^(?!\u0648\u0627\u0644\u062f(?:[\u0647\u0629\u064a]?$|\u0647\u0627|\u0647\u0645|\u062a|\u064a\u0647)"
     "|\u0628\u0627\u0644\u063a(?:\u064a\u0646|\u0648\u0646|\u0627\u062a|\u0627\u0646)$)(?:"
     # (Wa, fa) al, before at least two letters, as "blood" has.
     "(?:[\u0648\u0641]?[\u0627\u0671]\u0644(?=[\u0621-\u064a]{2})"
@@ -42,21 +42,21 @@ _ARABIC_ARTICLE = late_pattern(
     "|[\u0648\u0641]?(?:[\u0628\u0643][\u0627\u0671]\u0644|\u0644\u0644)(?=[\u0621-\u064a]{3}))"
     # An alif after it, before another lam, is one whose hamza was left out ("electronic", "games"):
     # Snowball would take both for a second article. With a ta they are the word's ("inflammation").
-    "(?P<alif>[\u0627\u0671](?=\u0644[^\u062a]))?"
+    "(?P<alif>[\u0627\u0671](?=\u0644[^\u062a\n]))?"
     # "Allah" keeps it and loses what is before; the rest of it would be "for him".
     "|[\u0648\u0641\u0628\u062a](?=[\u0627\u0671]\u0644\u0644\u0647$))(?!\u0644\u0647\u0645?$)"
 )
 # Vowel signs and the stretching tatweel, which Snowball drops itself.
 _ARABIC_MARKS = late_pattern("[\u0640\u064b-\u0652]")
 _ARABIC_ENDING = late_pattern(
-    "(?<=[\u0621-\u064a]{3})(?:\u0647\u0627|\u0627\u0646|\u0627\u062a|\u0648\u0646|\u064a\u0646"
+    "(?m)(?<=[\u0621-\u064a]{3})(?:\u0647\u0627|\u0627\u0646|\u0627\u062a|\u0648\u0646|\u064a\u0646"
     "|\u064a\u0647|\u064a\u0629|[\u0647\u0629\u064a\u0627])$"
 )
 
 
 def _ending(endings: str) -> re.Pattern[str]:
     """Return the pattern of the longest of some endings before which three characters remain."""
-    return late_pattern(rf"(?<=.{{3}})(?:{'|'.join(endings.split())})\Z")
+    return late_pattern(rf"(?m)(?<=.{{3}})(?:{'|'.join(endings.split())})$")
 
 
 # Cases and genders, persons, and what is made of verbs and adjectives by -ння, -ність and -ний.
@@ -117,11 +117,15 @@ _ENDINGS = {
 
 
 class _OnAnother(NamedTuple):
-    """What is done to a word before another algorithm, and to its stem after it."""
+    """What is done to a word before another algorithm, and to its stem after it.
+
+    ``of_lines`` says that both take each line of a string for a word.
+    """
 
     algorithm: str
     before: Callable[[str], str] | None = None
     after: Callable[[str], str] | None = None
+    of_lines: bool = False
 
 
 def _without_article(word: str) -> str:
@@ -183,7 +187,7 @@ _FOLDED = [
 ]
 # Our own stemmers that do more than another.
 ON_OTHERS = {
-    "arabic_light": _OnAnother("arabic", _without_article, _without_arabic_ending),
+    "arabic_light": _OnAnother("arabic", _without_article, _without_arabic_ending, of_lines=True),
     "catalan_unaccented": _OnAnother("catalan", _with_accents({"io": "ió"})),
     "czech_unaccented": _OnAnother(
         "czech",
@@ -215,7 +219,7 @@ class Stemmer:
 
     def __init__(self, algorithm: str) -> None:
         own = ON_OTHERS.get(algorithm) or _OnAnother(algorithm)
-        self._algorithm, self._before, self._after = own
+        self._algorithm, self._before, self._after, self._of_lines = own
         self._endings = _ENDINGS.get(self._algorithm, ())
         self._local = threading.local()
 
@@ -225,14 +229,14 @@ class Stemmer:
         Snowball returns nothing for a few words of Nepali, Tamil and Irish. Words of more than
         255 characters or with a lone surrogate are not passed to it.
         """
-        accepted = words if self._before is None else [*map(self._before, words)]
+        accepted = _changed(words, self._before, self._of_lines)
         if self._endings:
-            stems = [*map(self._without_endings, accepted)]
+            stems = _changed(accepted, self._without_endings, of_lines=True)
         else:
             stems = self._snowball_stems(accepted)
         if not all(stems):
             stems = [stem or word for stem, word in zip(stems, words, strict=True)]
-        return stems if self._after is None else [*map(self._after, stems)]
+        return _changed(stems, self._after, self._of_lines)
 
     def of_words(self) -> Callable[[str], str]:
         """Return a function by which this thread may stem words of Unicode, up to 255 characters.
@@ -265,6 +269,17 @@ class Stemmer:
         except AttributeError:
             stemmer = self._local.stemmer = new_stemmer(self._algorithm)
         return stemmer
+
+
+def _changed(words: list[str], change: Callable[[str], str] | None, of_lines: bool) -> list[str]:
+    """Return what becomes of words: all at once, in half the time, if each line is a word."""
+    if change is None:
+        return words
+    if of_lines:
+        changed = change("\n".join(words)).split("\n")
+        if len(changed) == len(words):  # none of them has a line feed
+            return changed
+    return [*map(change, words)]
 
 
 def check_algorithm(name: object) -> str:

@@ -8,10 +8,12 @@ import sys
 from importlib.metadata import version
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bm25rag.analysis.languages import LANGUAGES, load_stopwords
 from bm25rag.analysis.snowball import library_name, snowball_version
-from bm25rag.analysis.stemming import Stemmer, installed_stemmers
+from bm25rag.analysis.stemming import _ENDINGS, Stemmer, installed_stemmers
 
 pytest.importorskip("snowballstemmer")
 
@@ -108,3 +110,21 @@ def test_without_either_an_error_names_both_and_what_does_without() -> None:
 
 def test_an_algorithm_that_the_stand_in_lacks_is_refused_with_its_name() -> None:
     assert f"the installed snowballstemmer is {version('snowballstemmer')}" in said_by(OLD)
+
+
+LETTERS = {
+    "arabic_light": "الوفبكهتأيةٱندـَ",
+    **{name: "".join(one.pattern for one in ends) for name, ends in _ENDINGS.items()},
+}
+
+
+@pytest.mark.parametrize("name", LETTERS)
+@given(data=st.data())
+def test_words_are_stemmed_together_as_each_alone(name: str, data: st.DataObject) -> None:
+    pieces = [*sorted({one for one in LETTERS[name] if one > "\x7f"}), "a", "\n", "ال", "ات", "لل"]
+    words = data.draw(st.lists(st.lists(st.sampled_from(pieces), max_size=9).map("".join)))
+    words += ["سياراتها", "کتابها", "والبيتكوين"]
+    stemmer = Stemmer(name)
+    alone = [stem for word in words for stem in stemmer.stems([word])]
+    assert stemmer.stems(words) == alone
+    assert [stemmer.of_words()(word) or word for word in words] == alone
