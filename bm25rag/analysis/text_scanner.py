@@ -51,16 +51,19 @@ class TextScanner:
 
     def _fold(self, texts: Texts, pieces: Int64) -> Texts:
         """Return texts of which some pieces are folded."""
-        parts, sizes, done = list[Any](), list[int](), 0
-        for block in in_blocks(pieces.tolist(), _TOGETHER):
-            together = _SEPARATOR.join([texts.data[begin:end].data for begin, end in block])
-            folded = self._splitter.fold(text_of(together))
-            self._find_peculiar(self._scanner.encode([folded]))
-            for (begin, end), piece in zip(block, utf8(folded).split(_SEPARATOR), strict=True):
-                parts += texts.data[done:begin].data, piece
-                sizes.append(len(piece))
-                done = end
+        places = pieces.tolist()
+        own = [texts.data[begin:end].tobytes() for begin, end in places]
+        folded = dict[bytes, bytes]()
+        for block in in_blocks([*dict.fromkeys(own)], _TOGETHER):
+            together = self._splitter.fold(text_of(_SEPARATOR.join(block)))
+            self._find_peculiar(self._scanner.encode([together]))
+            folded.update(zip(block, utf8(together).split(_SEPARATOR), strict=True))
+        parts, done = list[Any](), 0
+        for (begin, end), piece in zip(places, own, strict=True):
+            parts += texts.data[done:begin].data, folded[piece]
+            done = end
         data = np.frombuffer(b"".join([*parts, texts.data[done:].data]), np.uint8)
+        sizes = [len(folded[piece]) for piece in own]
         growth = np.cumsum(sizes) - np.cumsum(pieces[:, 1] - pieces[:, 0])
         before = np.searchsorted(pieces[:, 1], texts.ends, "right")
         return Texts(data, texts.ends + np.concatenate(([0], growth))[before])
