@@ -267,14 +267,18 @@ def _find_peculiar(
             else:
                 point = _decode(data, place)
                 width = _width(data[place])
-            entry = table[point]
+            entry = table[point]  # once: another thread may make it meanwhile
             if (entry - 1) >> JOINER:  # there is none, or one that may need more
-                if _lacks(table, pages, point):
+                if not entry:
+                    pages[point // _PAGE] = 1
                     is_lacking = True
                 elif _is_peculiar(before, entry):
                     end = place
                     while end < ends[text] and data[end] > _A_SPACE:
-                        is_lacking = _lacks(table, pages, _decode(data, end)) or is_lacking
+                        point = _decode(data, end)
+                        if not table[point]:
+                            pages[point // _PAGE] = 1
+                            is_lacking = True
                         end += _width(data[end])
                     if count < pieces.shape[0]:
                         pieces[count, 0] = _begin_of_piece(data, start, place)
@@ -287,18 +291,6 @@ def _find_peculiar(
             place += width
         start = ends[text]
     return -1 if is_lacking else count
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _lacks(
-    table: cython.const[cython.ulonglong][::1], pages: cython.uchar[::1], point: cython.Py_ssize_t
-) -> cython.bint:
-    """Whether a character has no entry; its page is marked then."""
-    if not table[point]:
-        pages[point // _PAGE] = 1
-    return not table[point]
 
 
 @cython.cfunc
