@@ -24,7 +24,10 @@ def idf_curves() -> tuple[Float64, dict[str, Float64]]:
     """Return document frequencies, and idf by name."""
     frequencies = np.arange(1, _DOCUMENTS + 1)
     names = {"ln(N / df)": "tfidf", "BM25": "lucene", "BM25, Robertson's": "robertson"}
-    curves = {shown: VARIANTS[name].idf(_DOCUMENTS, frequencies) for shown, name in names.items()}
+    curves = {
+        shown: np.log(VARIANTS[name].inverse(_DOCUMENTS, frequencies))
+        for shown, name in names.items()
+    }
     return frequencies, curves
 
 

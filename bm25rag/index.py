@@ -275,8 +275,7 @@ class BM25Index:
         rows, scores = find_one(snapshot, terms, wanted)
         if not rows and wanted.filter is None:  # or this would tell what rejected documents hold
             warn_of_texts(snapshot, [query])
-        totals = None if wanted.shaping is None else totals_of(snapshot, terms, wanted)
-        return snapshot.hits(rows, scores, corrections, terms, totals)
+        return snapshot.hits(rows, scores, corrections, terms, totals_of(snapshot, terms, wanted))
 
     def search_batch(
         self,

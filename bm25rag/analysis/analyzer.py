@@ -610,8 +610,7 @@ class _WordTerms:
 
     def of_text(self, text: str) -> list[str] | None:
         """Return the terms of an ASCII text, folded; ``None`` if the backend finds no words."""
-        terms = backend.current().analyze_text(text, self._rules, self.otherwise)
-        return terms if len(self._known) <= _MOST_WORDS else self._bounded(terms)
+        return self._bounded(backend.current().analyze_text(text, self._rules, self.otherwise))
 
     def _bounded(self, result: T) -> T:
         """Return a result of the backend; forget all words if too many are remembered."""

@@ -198,8 +198,7 @@ class Backend(ABC):
         check the numbers, and that plans and terms are of their segments. It returns rows, by score
         descending, then ascending, and scores.
         """
-        if k < 1 or not len(segments) == len(terms) == len(plans) == len(rows.segments):
-            _check_parts(segments, terms, rows, plans, k)
+        _check_parts(segments, terms, rows, plans, k)
         if weights:
             require(len(weights) == len(query), "terms and weights differ in length")
         return self._search_one(segments, terms, rows, query, weights, floor, plans, k)

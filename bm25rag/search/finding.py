@@ -108,7 +108,7 @@ def find_one(snapshot: Snapshot, terms: Terms, wanted: Wanted) -> tuple[list[int
         matches = Finder(snapshot, wanted).find(terms)
         warn_of_cut([terms])
         return matches
-    masks = snapshot.living if filter is None else snapshot.masks(filter)
+    masks = snapshot.masks(filter)
     if not offset:
         return ranking.rank_one(snapshot, terms, k, masks, min_score)
     rows, scores = ranking.rank_one(snapshot, terms, wanted.depth, masks, min_score)
