@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import tracemalloc
 import unicodedata
 from collections.abc import Iterator, Sequence
 from copy import copy
@@ -210,6 +211,19 @@ def test_any_texts_of_scripts_that_write_marks(
     analyzer: Analyzer, first: list[str], second: list[str]
 ) -> None:
     assert_same(analyzer, first, second)
+
+
+def test_many_pieces_that_python_folds_take_little_memory() -> None:
+    pieces = 1 << 14
+    encoder = Encoder(Analyzer())
+    encoder.encode(["Σ"])
+    tracemalloc.start()
+    try:
+        encoder.encode(["Σ " * pieces])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 600 * pieces  # a slice of an array for each would take 900 bytes
 
 
 def test_python_folds_only_what_must_be_between_spaces(monkeypatch: pytest.MonkeyPatch) -> None:
