@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from operator import attrgetter, is_, itemgetter
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any, Self, Unpack
@@ -51,7 +51,7 @@ _PER_CALL = ("k", "filter", *Asking._fields)
 _options_in = itemgetter(*Asking._fields)
 _USUAL = Asking()
 # What the metadata of a result may tell of it, under the keys for score, id and spans.
-_SHOWN = attrgetter("score"), attrgetter("id"), spans_of
+_SHOWN: tuple[Callable[[Hit], object], ...] = attrgetter("score"), attrgetter("id"), spans_of
 # What calls take, as ``check_call`` says it.
 _TAKES = (
     "k, filter and min_score for each call, got {}; also correct, expand, offset, parse_query, "
