@@ -31,6 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
+from struct import Struct
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -47,6 +48,9 @@ DeltaOn: TypeAlias = Literal["all", "matched"]
 
 # Products of larger values could overflow float32; no collection needs them.
 LARGEST = 1e30
+
+# Rounds a number to float32.
+_FLOAT32 = Struct("f")
 
 # Blocks of 2^14 documents, with a text for each field, are counted at once.
 MOST_FIELDS = 64
@@ -263,8 +267,10 @@ class Parameters(Record):
         return np.log(inverse).astype(np.float32)
 
     def idf_of(self, documents: int, frequency: int) -> float:
-        """Return the same for one frequency, not rounded yet: NumPy takes five times as long."""
-        return math.log(VARIANTS[self.variant].inverse(float(documents), float(frequency)))
+        """Return the same for one frequency: NumPy takes 1.7 times as long for a number."""
+        inverse = VARIANTS[self.variant].inverse(float(documents), float(frequency))
+        rounded: float = _FLOAT32.unpack(_FLOAT32.pack(math.log(inverse)))[0]
+        return rounded
 
     def weights(self, tf: Float64, lengths: Float64, average: float | Float64) -> Float32:
         """``f(tf, |d|)``, minus f(0) if the shift adds that; rounded once to float32.

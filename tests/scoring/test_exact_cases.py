@@ -60,7 +60,7 @@ def test_the_idf_of_one_frequency_has_the_bits_that_it_has_among_others(variant:
     for documents in (1, 7, 5_183, 8_841_823):
         frequencies = np.unique(np.geomspace(1, documents, 500).round())
         each = [parameters.idf_of(documents, int(one)) for one in frequencies]
-        assert np.float32(each).tolist() == parameters.idf(documents, frequencies).tolist()
+        assert each == parameters.idf(documents, frequencies).tolist()
 
 
 @pytest.mark.parametrize("variant", ["bm25l", "bm25+"])
