@@ -16,6 +16,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from bm25rag import Analyzer, BM25Index
+from bm25rag.adapters import Asking
 from bm25rag.evaluation import run_of
 
 # --- making -----------------------------------------------------------------------
@@ -190,6 +191,15 @@ def test_fields_may_be_set_later(retriever: BM25Retriever) -> None:
     assert len(retriever.invoke("cats")) == 1
     retriever.k = -1
     with pytest.raises(ValueError, match=r"^k must be an integer >= 0, got -1"):
+        retriever.invoke("cats")
+
+
+@pytest.mark.parametrize("name", ["filter", *Asking._fields])
+def test_no_option_that_is_set_later_is_overlooked(retriever: BM25Retriever, name: str) -> None:
+    """A question that asks for k alone is answered by a shorter way."""
+    assert retriever.invoke("cats")
+    setattr(retriever, name, object())
+    with pytest.raises((TypeError, ValueError), match=r"must be|must map|filter"):
         retriever.invoke("cats")
 
 
